@@ -39,7 +39,8 @@ BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION
 NO_RACE := ./bench/interop ./bench/interop/internal/cases \
 	./bench/interop/internal/dialogue ./bench/interop/internal/report \
 	./bench/interop/payload ./bench/machine ./bench/model ./bench/plots ./bench/ratio \
-	./bench/result ./bench/stage ./cmd/perfdump ./cmd/tidy ./cmd/xroce/internal/plain \
+	./bench/result ./bench/stage ./cmd/crossvet ./cmd/perfdump ./cmd/tidy \
+	./cmd/xroce/internal/configfile ./cmd/xroce/internal/plain \
 	./cmd/xroce/internal/progress ./encap ./encap/ipoib ./engine/gopacketlayer \
 	./engine/internal/notify ./engine/internal/pathtable ./engine/internal/sched \
 	./engine/oob ./engine/sim/congestion ./engine/sim/msgtrial ./engine/sim/trial ./roce \

@@ -173,7 +173,7 @@ func startTestpmd(ctx context.Context, p *place, _ time.Duration) (generator, er
 		}
 	}
 	_, err = stop()
-	return generator{}, errors.Join(errors.New("testpmd: it does not send"), err)
+	return generator{}, errors.Join(errors.New("testpmd: it does not send"), lines.Err(), err)
 }
 
 // testpmdMissing tries testpmd on a stage of its own, and says why it does not run, or "".

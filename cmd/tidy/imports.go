@@ -89,6 +89,7 @@ var guests = []struct {
 	{"gonum.org/v1/plot", []string{"bench"}},
 	{"gonum.org/v1/plot", []string{"cmd", "bench"}},
 	{"golang.org/x/perf", []string{"bench"}},
+	{"golang.org/x/tools", []string{"cmd/crossvet"}},
 	{"google.golang.org", []string{"docs/grpc"}},
 }
 

@@ -137,7 +137,7 @@ func TestResOfAnotherProcess(t *testing.T) {
 		}
 	}
 	if port == "" {
-		t.Fatal("it does not listen")
+		t.Fatal("it does not listen: ", lines.Err())
 	}
 	go func() { // what it says more is of no interest
 		for lines.Scan() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"xroce/cmd/xroce/internal/configfile"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/cmd/xroce/internal/userfile"
 	"xroce/encap"
@@ -63,7 +64,7 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "format", "",
 		"eoib or vnic of a TAP, ipoib of a TUN; raw, rawgrh or raw6 over native (default: the "+
 			"first that fits)")
-	flags.StringVar(&f.file, configFlag, "",
+	flags.StringVar(&f.file, configfile.Flag, "",
 		"file of flags, as lines of NAME = VALUE; the command line goes before it")
 	flags.StringVar(&f.key, "key", "",
 		"file with the secret of all ends: everything is encrypted then")

@@ -128,9 +128,9 @@ stays.
 
 At most 8 connections send at a time. When there is no token, 4 of them may be of
 one host, and one that was slower than 1 MiB/s in the last minute gives way to another
-that finds no place, or no room on the disk, unless all of its file has come. A host of
-which 32 connections are ending, and do not hang up, gets no other until some have
-ended.`,
+that finds no place, or no room on the disk, unless all of its file has come. At most
+32 connections of one host wait for its end to hang up. Over IPv6 those of one /64
+count as one host.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
   xroce serve --dir incoming -d eth0 --token-file token
   xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,

@@ -25,7 +25,7 @@ const (
 	maxTransfers = 8  // connections that send files at once
 	maxOfSource  = 4  // of them from one host, without a token
 	maxWaiting   = 64 // connections that have not said what they want
-	maxParting   = 32 // connections of one host that are over and may hear why
+	maxParting   = 32 // connections of one host, or of its /64, that are over and may hear why
 )
 
 // slowTransfer is a rate, in bytes a second, below which the transfer of somebody without
@@ -138,10 +138,6 @@ func (s *server) handle(serving context.Context, request *msg.Request) bool {
 	defer giveUp(nil)
 	from := request.RemoteAddr()
 	sender := transfer.Sender{Host: crowd.Host(from.Addr()), GiveUp: giveUp}
-	if s.parting.Many(sender.Host) {
-		_ = request.Reject() // only one that has given up need not be told
-		return false
-	}
 	guest := s.lobby.Enter(sender.Host, giveUp)
 	sender.Guest = guest
 	connecting, cancel := context.WithTimeout(ctx, connectTime)

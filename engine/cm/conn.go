@@ -119,8 +119,14 @@ func (c *Conn) Destroy() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_ = c.qp.Close() // never fails
+	c.rest()
+}
+
+// rest gives back what is beside the queue pair, which is nothing more to the connection: until
+// the end of the time-wait only numbers are kept. The caller holds mu.
+func (c *Conn) rest() {
 	c.giveBack()
-	if m.conns[c.id] == c {
+	if m := c.manager; m.conns[c.id] == c {
 		delete(m.conns, c.id)
 		m.resting[c.id] = c.released
 	}

@@ -1,9 +1,13 @@
 package cm_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -62,6 +66,67 @@ func TestDestroyedLeaveNumbers(t *testing.T) {
 	}
 	must(t, b.manager.Close())
 	over(t, last.Released())
+}
+
+// TestFailedAcceptsLeaveNumbers: of an Accept on a queue pair of the caller's that no peer has
+// confirmed, neither that nor its completion queue is left when he has closed both, whatever time
+// the peer asked for.
+func TestFailedAcceptsLeaveNumbers(t *testing.T) {
+	const many, depth, each = 30, 512, 8 << 10
+	network, hosts := newWorld(t, cm.Options{Linger: -1}, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	at := netip.AddrPortFrom(b.v4, 1)
+	l, err := b.manager.Listen(at)
+	must(t, err)
+	var dials sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer dials.Wait()
+	defer cancel()
+	for range many {
+		dials.Go(func() {
+			setup := a.setup()
+			setup.AckTimeout = 31
+			_, _ = a.manager.Dial(ctx, at, setup)
+		})
+	}
+	for l.Waiting() < many {
+		runtime.Gosched()
+	}
+	must(t, network.SetFaults(sim.Faults{Blocked: true}))
+	held := heap.Live()
+	far, patience := 0, time.Millisecond
+	for range many {
+		r, err := l.Accept(ctx)
+		must(t, err)
+		cq, err := b.dev.CreateCQ(2 * depth)
+		must(t, err)
+		setup := b.setup()
+		setup.Prepare = nil
+		setup.Init.SendCQ, setup.Init.RecvCQ = cq, cq
+		setup.Init.MaxSendWR, setup.Init.MaxRecvWR = depth, depth
+		setup.QP, err = b.dev.CreateQP(b.pd, setup.Init)
+		must(t, err)
+		brief, end := context.WithTimeout(ctx, patience)
+		_, err = r.Accept(brief, setup)
+		end()
+		if err == nil {
+			t.Fatal("nobody has confirmed")
+		}
+		if setup.QP.Snapshot().State == roce.StateErr {
+			far++
+		} else { // it has not come to waiting for the peer
+			patience *= 2
+		}
+		must(t, errors.Join(setup.QP.Close(), cq.Close()))
+	}
+	if far < many/2 {
+		t.Fatalf("%d of %d have waited for their peers", far, many)
+	}
+	for heap.Live()-held > int64(far)*each {
+		if n := b.manager.Usage().Connections; n < far {
+			t.Fatalf("more than %d bytes are held of each until its time-wait is over", each)
+		}
+	}
 }
 
 // TestDestroyEndsCalls: who waits for a call of a connection that is destroyed hears of it, and the

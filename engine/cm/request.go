@@ -179,13 +179,17 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	return c, nil
 }
 
-// drop ends a connection that nobody has. A queue pair of the caller's stays, in ERR.
+// drop ends a connection that nobody has. A queue pair of the caller's stays, in ERR, and when he
+// closes it, it is gone, however long the peer takes to confirm.
 func (c *Conn) drop() {
 	if c.made {
 		c.Destroy()
 		return
 	}
 	c.Close()
+	c.manager.mu.Lock()
+	defer c.manager.mu.Unlock()
+	c.rest()
 }
 
 // ready waits until the peer is ready. One that was, and has hung up since, was: what it

@@ -120,13 +120,13 @@ func (g *game) play(ctx context.Context, pending int) (Result, error) {
 
 // wait polls, or sleeps when asked to, until there are completions.
 func (g *game) wait(ctx context.Context, wcs []roce.Completion) (int, error) {
+	// Asking the context and the device for every poll would cost more than the poll. A game in
+	// which nobody ever waits can be interrupted, too: a sleep that finds something asks neither.
+	const polls = 1024
+	if g.waits++; g.waits%polls == 0 && ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
 	if !g.Events {
-		// Asking the context and the device for every poll would cost more
-		// than the poll. A game in which nobody ever waits can be interrupted, too.
-		const polls = 1024
-		if g.waits++; g.waits%polls == 0 && ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
 		for range polls {
 			n, err := g.cq.Poll(wcs)
 			if err != nil {

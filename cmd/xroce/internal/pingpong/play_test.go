@@ -271,3 +271,36 @@ func TestInterruptedGame(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitSeesTheEnd: also where there is always a completion, of strangers for one, a game ends
+// with its context, whether it polls or sleeps.
+func TestWaitSeesTheEnd(t *testing.T) {
+	for _, events := range []bool{false, true} {
+		network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := testConfig(UD)
+		c.Events = events
+		g, err := newGame(device(t, network, 1), c, true)
+		if err == nil {
+			err = g.postReceives()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Each receive is a completion.
+		err = g.players[0].QP.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		g.waits = 1023
+		var wcs [1]roce.Completion
+		if n, err := g.wait(ctx, wcs[:]); !errors.Is(err, context.Canceled) {
+			t.Errorf("events %t: %d completions, %v", events, n, err)
+		}
+		g.close()
+	}
+}

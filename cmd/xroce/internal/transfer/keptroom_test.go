@@ -166,7 +166,7 @@ func TestPartOutlastsThatThereIsNoRoom(t *testing.T) {
 			if c.change != nil {
 				c.change(s)
 			}
-			files, total, missing := s.files, s.total, s.missing
+			files, total, missing := s.files, s.total, s.missing.sum()
 			for range 2 { // and once more
 				_, err = s.ask(c.ctx, "192.0.2.1", "big", 100)
 				if err == nil || !c.want(errors.Unwrap(err)) {
@@ -179,7 +179,7 @@ func TestPartOutlastsThatThereIsNoRoom(t *testing.T) {
 			_, statErr := os.Stat(part)
 			kept := len(s.kept)
 			if c.stays != (statErr == nil) || c.stays != (kept == 1) ||
-				c.stays && (s.files != files || s.total != total) || s.missing != missing {
+				c.stays && (s.files != files || s.total != total) || s.missing.sum() != missing {
 				t.Fatalf("after %v: %v; %d are kept, %d files and %d bytes, before %d and %d", err,
 					statErr, kept, s.files, s.total, files, total)
 			}

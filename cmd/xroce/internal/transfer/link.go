@@ -30,8 +30,11 @@ const (
 var closeTime = 3 * time.Second
 
 // Close hangs up when the other end has heard what was said, or closeTime later.
-func (l *Link) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+func (l *Link) Close() { l.close(context.Background()) }
+
+// close is Close until a context ends.
+func (l *Link) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	_ = l.Conn.Close(ctx) // what there is to know was said before
 }

@@ -232,7 +232,7 @@ func (p *partial) add(chunk []byte) error {
 	}
 	n, err := p.ledger.add(chunk)
 	p.unwritten -= int64(n)
-	p.store.wrote(int64(n))
+	p.store.wrote(p.room.dev, int64(n))
 	return p.breaks(p.fault("write", err))
 }
 
@@ -273,7 +273,7 @@ func (p *partial) restart() error {
 		return p.fault("seek", err)
 	}
 	p.hash.Reset()
-	p.store.wrote(-p.held)
+	p.store.wrote(p.room.dev, -p.held)
 	p.unwritten, p.held = p.size, 0
 	return nil
 }

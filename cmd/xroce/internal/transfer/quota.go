@@ -29,6 +29,21 @@ func (g gain) at(here, there uint64) gain {
 	return g
 }
 
+// perDevice are bytes on each device that a store has files on: what fills one leaves the others as
+// they are. Subvolumes that share their space count as devices of their own; who fills them up is
+// told when it has happened.
+type perDevice map[uint64]int64
+
+// add counts more bytes on a device, or less.
+func (b *perDevice) add(dev uint64, n int64) {
+	if *b == nil {
+		*b = perDevice{}
+	}
+	if (*b)[dev] += n; (*b)[dev] == 0 {
+		delete(*b, dev)
+	}
+}
+
 // A want is room that is asked for in a directory.
 type want struct {
 	dir   *os.File
@@ -40,7 +55,7 @@ type want struct {
 
 	free    int64 // bytes of the file system, when it was looked last
 	unknown error // that kept from looking
-	written int64 // Store.written before that
+	written int64 // Store.written of the device before that
 }
 
 // costs is what there is less room for when a want has what it asks for.
@@ -65,7 +80,7 @@ func (s *Store) promise(ctx context.Context, w *want) error {
 	}
 	s.files += w.files
 	s.total += w.size
-	s.missing += w.size - w.held
+	s.missing.add(w.dev, w.size-w.held)
 	if w.has != nil {
 		// What is written of a file makes room, too, when it does not come.
 		w.has.files, w.has.total = w.has.files+w.files, w.has.total+w.size
@@ -105,7 +120,7 @@ func (s *Store) makeRoom(w *want) error {
 // else waits for it: the caller does not hold mu.
 func (s *Store) look(w *want) {
 	s.mu.Lock()
-	w.written = s.written
+	w.written = s.written[w.dev]
 	s.mu.Unlock()
 	w.free, w.unknown = s.free(w.dir)
 }
@@ -167,8 +182,8 @@ func (s *Store) fits(w *want, more gain) error {
 		return w.unknown
 	}
 	// What was written since it was looked may have been free then, or not: it counts as if.
-	free := min(w.free, math.MaxInt64-max(0, more.free)) + more.free - s.missing -
-		(s.written - w.written)
+	free := min(w.free, math.MaxInt64-max(0, more.free)) + more.free - s.missing[w.dev] -
+		(s.written[w.dev] - w.written)
 	total, taken := s.total-more.total, s.files-more.files
 	short := func(err error, format string, args ...any) error {
 		return &shortage{err, fmt.Sprintf(format, args...)}
@@ -190,21 +205,25 @@ func (s *Store) fits(w *want, more gain) error {
 	return nil
 }
 
-// wrote counts bytes of a promise that are in the file, or not any more where it is negative.
-func (s *Store) wrote(n int64) {
+// wrote counts bytes of a promise that are in a file on a device, or not any more where it is
+// negative.
+func (s *Store) wrote(dev uint64, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missing -= n
-	s.written += max(0, n)
+	s.missing.add(dev, -n)
+	s.written.add(dev, max(0, n))
 }
 
-// forget takes back a promise of which some bytes were not written.
+// forget takes back a promise of which some bytes were not written. That of a directory has no
+// holding, and none.
 func (s *Store) forget(h *holding, size, unwritten int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files--
 	s.total -= size
-	s.missing -= unwritten
+	if h != nil {
+		s.missing.add(h.dev, -unwritten)
+	}
 	s.letGo(h)
 }
 

@@ -89,8 +89,8 @@ func TestVerdictOfAnotherConnection(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(got) != "12345" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if s.files != 1 || s.total != 5 || s.missing != 0 || len(s.owners) != 0 {
-		t.Errorf("%d files, total %d, missing %d, %d owners", s.files, s.total, s.missing,
+	if s.files != 1 || s.total != 5 || s.missing.sum() != 0 || len(s.owners) != 0 {
+		t.Errorf("%d files, total %d, missing %d, %d owners", s.files, s.total, s.missing.sum(),
 			len(s.owners))
 	}
 }
@@ -229,8 +229,8 @@ func TestKnownWhereFilesAreReplaced(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(got) != second {
 		t.Errorf("%q, %v", got, err)
 	}
-	if s.files != 2 || s.total != 2*m.Size || s.missing != 0 || len(s.owners) != 0 {
-		t.Errorf("%d files, total %d, missing %d, %d owners", s.files, s.total, s.missing,
+	if s.files != 2 || s.total != 2*m.Size || s.missing.sum() != 0 || len(s.owners) != 0 {
+		t.Errorf("%d files, total %d, missing %d, %d owners", s.files, s.total, s.missing.sum(),
 			len(s.owners))
 	}
 	// There is no room for a third, and what is there stays.
@@ -244,8 +244,8 @@ func TestKnownWhereFilesAreReplaced(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(got) != second {
 		t.Errorf("%q, %v", got, err)
 	}
-	if s.files != 2 || s.missing != 0 || len(s.owners) != 0 {
-		t.Errorf("%d files, missing %d, %d owners", s.files, s.missing, len(s.owners))
+	if s.files != 2 || s.missing.sum() != 0 || len(s.owners) != 0 {
+		t.Errorf("%d files, missing %d, %d owners", s.files, s.missing.sum(), len(s.owners))
 	}
 }
 

@@ -136,7 +136,7 @@ func (s *Store) claim(ctx context.Context, key string, from Sender) (release fun
 func (s *Store) keep(p *partial) {
 	r := p.remnant()
 	s.mu.Lock()
-	s.missing -= p.unwritten
+	s.missing.add(p.room.dev, -p.unwritten)
 	gone := s.remain(r)
 	s.letGo(p.room)
 	s.mu.Unlock()

@@ -23,10 +23,10 @@ func TestPartThatCannotBeOpenedCounts(t *testing.T) {
 		if _, err := again(); !errors.Is(err, tooFew) {
 			t.Errorf("%v", err)
 		}
-		if len(s.kept) != 2 || s.files != 2 || s.total != 20 || s.missing != 0 ||
+		if len(s.kept) != 2 || s.files != 2 || s.total != 20 || s.missing.sum() != 0 ||
 			len(s.coming) != 0 {
 			t.Errorf("%v: %d are kept, %d files, %d bytes, %d missing, %d are coming", tooFew,
-				len(s.kept), s.files, s.total, s.missing, len(s.coming))
+				len(s.kept), s.files, s.total, s.missing.sum(), len(s.coming))
 		}
 	}
 	s.lock = lock

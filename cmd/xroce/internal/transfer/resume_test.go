@@ -198,12 +198,13 @@ func TestKept(t *testing.T) {
 		must(t, p.add([]byte("12345")))
 		must(t, p.leave())
 	}
-	if parts() != maxKept || s.files != maxKept || s.total != 10*maxKept || s.missing != 0 {
-		t.Errorf("%d parts, %d files, total %d, missing %d", parts(), s.files, s.total, s.missing)
+	if parts() != maxKept || s.files != maxKept || s.total != 10*maxKept || s.missing.sum() != 0 {
+		t.Errorf("%d parts, %d files, total %d, missing %d", parts(), s.files, s.total,
+			s.missing.sum())
 	}
 	p := begin(maxKept+2, 10)
-	if p.held != 5 || s.files != maxKept || s.missing != 5 {
-		t.Errorf("held %d, %d files, missing %d", p.held, s.files, s.missing)
+	if p.held != 5 || s.files != maxKept || s.missing.sum() != 5 {
+		t.Errorf("held %d, %d files, missing %d", p.held, s.files, s.missing.sum())
 	}
 	must(t, p.recalled())
 	must(t, errors.Join(p.add([]byte("67890")), p.commit(), p.close()))
@@ -219,8 +220,9 @@ func TestKept(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	p = begin(3, 10)
 	must(t, p.close())
-	if parts() != 0 || s.files != 1 || s.total != 10 || s.missing != 0 {
-		t.Errorf("%d parts, %d files, total %d, missing %d", parts(), s.files, s.total, s.missing)
+	if parts() != 0 || s.files != 1 || s.total != 10 || s.missing.sum() != 0 {
+		t.Errorf("%d parts, %d files, total %d, missing %d", parts(), s.files, s.total,
+			s.missing.sum())
 	}
 	must(t, os.Remove(filepath.Join(dir, fmt.Sprint("p", maxKept+2))))
 	if after := snapshot(t, dir); after != before {
@@ -288,7 +290,7 @@ func TestUnknownSizeIsBounded(t *testing.T) {
 		}
 	}
 	must(t, errors.Join(a.close(), b.close()))
-	if s.files != 0 || s.total != 0 || s.missing != 0 {
-		t.Errorf("%d files, total %d, missing %d", s.files, s.total, s.missing)
+	if s.files != 0 || s.total != 0 || s.missing.sum() != 0 {
+		t.Errorf("%d files, total %d, missing %d", s.files, s.total, s.missing.sum())
 	}
 }

@@ -52,7 +52,7 @@ func (s *Store) findRoom(ctx context.Context, w *want) error {
 // written since it was looked may have been in what the file system said. The caller holds mu.
 func (s *Store) stale(w *want) bool {
 	now := *w
-	now.written = s.written
+	now.written = s.written[w.dev]
 	return s.fits(w, s.reclaimable(w.dev).minus(s.ahead(w))) != nil &&
 		s.fits(&now, s.reclaimable(w.dev).minus(s.ahead(w))) == nil
 }

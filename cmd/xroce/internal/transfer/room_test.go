@@ -45,6 +45,14 @@ type tenant struct {
 	left chan error // what came of leaving when it was hung up on
 }
 
+// sum is of all devices.
+func (b perDevice) sum() (n int64) {
+	for _, more := range b {
+		n += more
+	}
+	return n
+}
+
 // ask has a host ask for room.
 func (s *shortOf) ask(ctx context.Context, host, name string, size int64) (*tenant, error) {
 	g := &tenant{left: make(chan error, 1)}
@@ -90,8 +98,8 @@ func TestSlowGivesRoom(t *testing.T) {
 				t.Fatalf("one byte came in a day, and: %v; hung up on: %v", err, slow.why)
 			}
 			must(t, errors.Join(<-slow.left, other.part.close()))
-			if s.missing != 0 || len(s.coming) != 0 || len(s.wants) != 0 {
-				t.Errorf("missing %d, %d are coming, %d wait", s.missing, len(s.coming),
+			if s.missing.sum() != 0 || len(s.coming) != 0 || len(s.wants) != 0 {
+				t.Errorf("missing %d, %d are coming, %d wait", s.missing.sum(), len(s.coming),
 					len(s.wants))
 			}
 		})
@@ -248,5 +256,36 @@ func TestRoomOfAPart(t *testing.T) {
 	s.abandoned(h)
 	if len(s.coming) != 0 {
 		t.Error("it is still coming")
+	}
+}
+
+// TestRoomOfAnotherDevice: what is still to come on one file system is not taken from another one
+// below the same directory, and nobody is hung up on for that.
+func TestRoomOfAnotherDevice(t *testing.T) {
+	s := newShort(t, StoreConfig{})
+	free := map[uint64]int64{1: 1 << 40, 2: 10}
+	asked := uint64(0)
+	s.free = func(*os.File) (int64, error) { return free[asked], nil }
+	promise := func(dev uint64, size int64) (*holding, error) {
+		asked = dev
+		w := &want{dir: s.dir, dev: dev, files: 1, size: size, has: &holding{dev: dev}}
+		return w.has, s.promise(t.Context(), w)
+	}
+	large, err := promise(1, 1<<30)
+	must(t, err)
+	small, err := promise(2, 10)
+	must(t, err)
+	if _, err := promise(2, 1); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("one byte more than there is: %v", err)
+	}
+	s.wrote(1, 1<<29)
+	s.wrote(2, 10)
+	if s.missing[1] != 1<<29 || s.missing[2] != 0 {
+		t.Errorf("missing: %v", s.missing)
+	}
+	s.forget(large, 1<<30, 1<<29)
+	s.forget(small, 10, 0)
+	if len(s.missing) != 0 {
+		t.Errorf("nothing is coming, and missing: %v", s.missing)
 	}
 }

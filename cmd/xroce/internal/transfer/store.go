@@ -68,8 +68,8 @@ type Store struct {
 	mu       sync.Mutex // is held for no longer than memory takes
 	files    int        // that were received or are being received
 	total    int64      // bytes of these
-	missing  int64      // of these, bytes that are not written yet
-	written  int64      // bytes that ever were
+	missing  perDevice  // of these, bytes that are not written yet
+	written  perDevice  // bytes that ever were
 	kept     []*remnant
 	going    []*remnant               // that are being removed
 	owners   map[string]*claim        // who writes to partial files that can be found again

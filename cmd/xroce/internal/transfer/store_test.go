@@ -306,8 +306,8 @@ func TestQuota(t *testing.T) {
 	if err := errors.Join(b.commit(), b.close(), c.close(), d.close()); err != nil {
 		t.Fatal(err)
 	}
-	if s.files != 1 || s.total != 50 || s.missing != 0 {
-		t.Errorf("%d files, total %d, missing %d", s.files, s.total, s.missing)
+	if s.files != 1 || s.total != 50 || s.missing.sum() != 0 {
+		t.Errorf("%d files, total %d, missing %d", s.files, s.total, s.missing.sum())
 	}
 	if n, err := freeBytes(s.dir); err != nil || n <= 0 {
 		t.Errorf("free: %d, %v", n, err)

@@ -143,7 +143,10 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 		return c.ended(file, result, err, true)
 	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return c.tree(ctx, file, to)
+		if err := c.tree(ctx, file, to); err != nil {
+			return c.ended(file, transfer.Result{}, err, !several || !transfer.Passable(err))
+		}
+		return nil
 	}
 	progress, held := c.progress(filepath.Base(file))
 	result, err := c.client.Send(ctx, transfer.SendConfig{
@@ -152,13 +155,13 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 	return c.ended(file, result, err, !several || !transfer.Passable(err))
 }
 
-// tree sends a directory.
+// tree sends a directory, and tells of each file. The error is of what keeps the rest of it back.
 func (c *copying) tree(ctx context.Context, dir, to string) error {
 	name := filepath.Base(dir)
 	if (to == "" || strings.HasSuffix(to, "/")) && !nameless(name) {
 		to = path.Join(to, name)
 	}
-	err := c.client.SendTree(ctx, transfer.TreeConfig{
+	return c.client.SendTree(ctx, transfer.TreeConfig{
 		Dir: dir, Path: strings.TrimSuffix(to, "/"), Dotfiles: c.flags.dotfiles,
 		Progress: c.progress,
 		Sent: func(name string, result transfer.Result, err error) {
@@ -169,11 +172,6 @@ func (c *copying) tree(ctx context.Context, dir, to string) error {
 			c.logger.Warn("not copied", "file", plain.Text(filepath.Join(dir, name)), "reason", why)
 		},
 	})
-	c.endLine()
-	if err != nil {
-		return notCopied(dir, err)
-	}
-	return nil
 }
 
 // progress tells of a file from now on.

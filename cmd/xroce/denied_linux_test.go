@@ -107,6 +107,22 @@ func TestDeniedFileOfADirectory(t *testing.T) {
 	onlyFiles(t, filepath.Join(served, "all"), "public")
 }
 
+// TestDeniedDirectoryOfSeveral: a directory that the user named and may not read is a failure, and
+// does not keep the rest back.
+func TestDeniedDirectoryOfSeveral(t *testing.T) {
+	b, _ := simBench(t)
+	d := denied(t)
+	served := t.TempDir()
+	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", served)
+	server.listenPort(t)
+	b.around = asNobody
+	i := b.run(t, "copy", "-d", "xr2", "-r", d.locked, filepath.Join(d.open, "public"),
+		"192.0.2.1:")
+	i.exited(t, exitFailure)
+	contains(t, i.stderr, "locked was not copied", "1 of 2 files were not copied")
+	onlyFiles(t, served, "public")
+}
+
 // TestDeniedDeviceIsUnsupported: who may not open a device can skip what needs one, also where its
 // packets were to be kept.
 func TestDeniedDeviceIsUnsupported(t *testing.T) {

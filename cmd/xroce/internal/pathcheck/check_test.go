@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"xroce/engine"
-	"xroce/engine/crowd"
 	"xroce/engine/sim"
 	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
@@ -191,7 +190,7 @@ func TestServerBounds(t *testing.T) {
 func visit(s *Server, from string, greets bool) (g *guest, told *error) {
 	told = new(error)
 	g = &guest{
-		host: crowd.Host(netip.MustParseAddr(from)), hangUp: func(err error) { *told = err },
+		addr: netip.MustParseAddr(from), hangUp: func(err error) { *told = err },
 	}
 	if !s.enter(g) {
 		return nil, told
@@ -203,25 +202,26 @@ func visit(s *Server, from string, greets bool) (g *guest, told *error) {
 }
 
 // TestServerIsForSeveralHosts: who has many addresses, as anybody has of IPv6, is still one host,
-// and the other places are for others.
+// and gives way to others; and who has one address keeps out none of its network, which on a link
+// is everybody.
 func TestServerIsForSeveralHosts(t *testing.T) {
 	var s Server
-	var last *guest
-	for _, network := range []string{"2001:db8::", "fe80::"} {
-		entered := 0
-		for i := range 2 * maxClients {
-			if g, _ := visit(&s, fmt.Sprintf("%s%x", network, i+1), true); g != nil {
-				entered++
-				last = g
-			}
-		}
-		if entered != maxOfHost {
-			t.Errorf("%s: %d clients", network, entered)
+	for i := range 2 * maxClients {
+		visit(&s, fmt.Sprintf("2001:db8::%x", i+1), true)
+	}
+	for _, other := range []string{"fe80::1", "192.0.2.1"} {
+		if g, _ := visit(&s, other, true); g == nil {
+			t.Errorf("there is no room for %s", other)
 		}
 	}
-	s.leave(last)
-	if g, _ := visit(&s, "192.0.2.1", true); g == nil {
-		t.Error("there is no room for another host")
+	s = Server{}
+	for range maxClients {
+		visit(&s, "2001:db8::1", true)
+	}
+	for _, other := range []string{"2001:db8::2", "2001:db8::2", "2001:db8::3"} {
+		if g, _ := visit(&s, other, true); g == nil {
+			t.Errorf("there is no room for %s", other)
+		}
 	}
 }
 
@@ -279,7 +279,7 @@ func TestSilentClients(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	// Two of them were there when the client came, and one gave way to it.
-	for range 3*maxClients - maxOfHost + 1 {
+	for range 3*maxClients - maxOfAddress + 1 {
 		if e := r.awaitEnd(t); !errors.Is(e.err, errOthers) {
 			t.Error(e.err)
 		}

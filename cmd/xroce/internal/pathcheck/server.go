@@ -23,7 +23,7 @@ import (
 // Bounds of what a server does for its clients.
 const (
 	maxClients    = 4    // at once
-	maxOfHost     = 2    // of them from one host
+	maxOfAddress  = 2    // of them from one address
 	maxDatagrams  = 4096 // of one client, that are answered
 	maxAnswerers  = 8    // addresses that datagrams of one client are answered to
 	maxListens    = 8    // TCP ports that are listened at for one client
@@ -49,7 +49,7 @@ type Server struct {
 
 // A guest is a client that has a place.
 type guest struct {
-	host    netip.Prefix
+	addr    netip.Addr
 	greeted bool        // it has said who it is
 	hangUp  func(error) // says why; does not wait
 }
@@ -84,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		places <- struct{}{}
 		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 		attending, hangUp := context.WithCancelCause(ctx)
-		g := &guest{host: crowd.Host(from.Addr()), hangUp: hangUp}
+		g := &guest{addr: from.Addr(), hangUp: hangUp}
 		if err != nil || !s.enter(g) {
 			// It fits into the buffer of a new connection, so this does not wait.
 			_ = newLine(conn).say(report{Error: errBusy.Error()})
@@ -115,31 +115,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) enter(g *guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := map[netip.Prefix]int{}
-	for _, other := range s.guests {
-		of[other.host]++
-	}
-	var may func(*guest) bool
-	switch {
-	case of[g.host] >= maxOfHost:
-		may = func(other *guest) bool { return other.host == g.host && !other.greeted }
-	case len(s.guests) >= maxClients:
-		may = func(other *guest) bool {
-			return !other.greeted || of[g.host] == 0 && of[other.host] > 1
-		}
-	default:
-		s.guests = append(s.guests, g)
-		return true
-	}
-	i := crowd.GivesWay(s.guests, func(other *guest) (netip.Prefix, bool) {
-		return other.host, may(other)
+	limits := crowd.Limits{Places: maxClients, Each: maxOfAddress}
+	i, ok := crowd.Place(s.guests, limits, g.addr, func(other *guest) (netip.Addr, bool) {
+		return other.addr, !other.greeted
 	})
-	if i < 0 {
+	if !ok {
 		s.away++
 		return false
 	}
-	s.guests[i].hangUp(errOthers)
-	s.guests = append(slices.Delete(s.guests, i, i+1), g)
+	if i >= 0 {
+		s.guests[i].hangUp(errOthers)
+		s.guests = slices.Delete(s.guests, i, i+1)
+	}
+	s.guests = append(s.guests, g)
 	return true
 }
 

@@ -170,6 +170,9 @@ func (g *game) completed(wc *roce.Completion) error {
 			if err := g.received(wc, place); err != nil {
 				return err
 			}
+			if err := g.surplus(); err != nil {
+				return err
+			}
 		}
 		if g.Kind.places() {
 			g.free = append(g.free, place)
@@ -212,6 +215,17 @@ func (g *game) received(wc *roce.Completion, place int) error {
 		spoil(message) // the next message has to write it anew
 	}
 	return nil
+}
+
+// surplus says that the peer has sent more than it may: one message too many for each queue pair
+// when it has another -n. Who takes none of ours, and goes on sending, would keep us for ever. Where
+// sends are complete without the peer, as those of datagrams are, the game is over by then.
+func (g *game) surplus() error {
+	if g.Kind == UD || g.rcnt <= g.Iters+len(g.players) {
+		return nil
+	}
+	return fmt.Errorf("%d messages came, of %d, and %d of ours got through: start both ends "+
+		"with the same -n", g.rcnt, g.Iters, g.scnt)
 }
 
 // lingerTime is longer than the peer waits for an acknowledgement.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -255,6 +256,39 @@ func TestStray(t *testing.T) {
 	wc.SrcQP, wc.ByteLen = 0x111, uint32(g.room())
 	if err := g.completed(&wc); err != nil || g.rcnt != 1 || p.pending != sendID {
 		t.Errorf("%d messages, pending %d, %v", g.rcnt, p.pending, err)
+	}
+}
+
+// TestMoreThanAll: a peer that sends more messages than the game has, and takes none of ours, does
+// not keep us for ever.
+func TestMoreThanAll(t *testing.T) {
+	for _, k := range []Kind{RC, UC, SRQ} {
+		network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := testConfig(k)
+		c.Iters = 3
+		g, err := newGame(device(t, network, 1), c, true)
+		if err == nil {
+			err = g.postReceives()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := g.players[0]
+		p.pending = recvID | sendID
+		wc := roce.Completion{QPN: p.QP.QPN(), WRID: recvID, ByteLen: uint32(c.Size)}
+		for n := range c.Iters + 1 { // as of one whose -n is greater
+			if err := g.completed(&wc); err != nil {
+				t.Fatalf("%s: message %d: %v", k, n, err)
+			}
+		}
+		err = g.completed(&wc)
+		if err == nil || !strings.Contains(err.Error(), "start both ends with the same -n") {
+			t.Errorf("%s: %v", k, err)
+		}
+		g.close()
 	}
 }
 

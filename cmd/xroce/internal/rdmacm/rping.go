@@ -44,6 +44,7 @@ type pinger struct {
 	rounds  int        // that are complete
 	first   info       // of a server, if heard: what its client said when it came
 	heard   bool
+	seat    *seat // of a client of ServeRpings, else nil
 }
 
 // rpingSends is the depth of the send queue, that of rping.
@@ -111,8 +112,11 @@ func (p *pinger) await(ctx context.Context, what roce.WCOpcode) (roce.Completion
 	for {
 		wc, err := p.next(ctx)
 		switch {
-		case err != nil, wc.Opcode == what:
+		case err != nil:
 			return wc, err
+		case wc.Opcode == what:
+			p.seat.heard()
+			return wc, nil
 		case wc.Opcode != roce.WCSend:
 			return wc, fmt.Errorf("the peer does not wait for its turn: %s before %s",
 				wc.Opcode, what)

@@ -214,8 +214,8 @@ func TestRpingsAbsentClients(t *testing.T) {
 		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
 	})
 	deafen(t, server, client, true)
-	askAndLeave(t, client, server, RpingPort, 2*maxOfHost)
-	for len(server.Dev.Resources(1<<10).QPs) <= maxOfHost && ctx.Err() == nil {
+	askAndLeave(t, client, server, RpingPort, 2*maxOfAddress)
+	for len(server.Dev.Resources(1<<10).QPs) <= maxOfAddress && ctx.Err() == nil {
 		time.Sleep(time.Millisecond) // as above
 	}
 	deafen(t, server, client, false)

@@ -51,9 +51,6 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	return Result{Connections: 1, Messages: p.rounds}, nil
 }
 
-// MaxPingers is how many clients ServeRpings has at a time, of one host half of them.
-const MaxPingers = 64
-
 // pingers is how clients are met: whoever asks is answered, and counts when he confirms that.
 func (s *Station) pingers(
 	c Rping, next func(context.Context) (*cm.Request, error), complain func(string, error),
@@ -74,7 +71,7 @@ func (s *Station) pingers(
 
 // ServeRpings serves all clients that come, each on its own and at most MaxPingers at a
 // time, until the context ends, which is its error. What goes wrong with a client is
-// logged.
+// logged, also that it gave way to others.
 func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	l, err := s.listen(c.Addr)
 	if err != nil {
@@ -86,7 +83,7 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	var places places
 	refused := func(address netip.AddrPort) {
 		s.Log.Info("client refused", "address", address.String(),
-			"clients", MaxPingers, "of one host", maxOfHost)
+			"clients", MaxPingers, "of one address", maxOfAddress)
 	}
 	next := func(ctx context.Context) (*cm.Request, error) {
 		for {
@@ -103,14 +100,17 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	failed := func(address string, err error) { s.complain(ration, address, err) }
 	return s.pingers(c, next, failed).Each(ctx, func(p *pinger) {
 		address := p.conn.RemoteAddr()
-		if !places.take(address.Addr()) { // others had asked at the same time
+		attending, hangUp := context.WithCancelCause(ctx)
+		if p.seat = places.take(address.Addr(), hangUp); p.seat == nil {
+			hangUp(nil) // others had asked at the same time
 			p.abandon()
 			refused(address)
 			return
 		}
 		running.Go(func() {
-			defer places.leave(address.Addr())
-			if err := s.pongs(ctx, p); err != nil && ctx.Err() == nil {
+			defer hangUp(nil)
+			defer p.seat.leave()
+			if err := s.pongs(attending, p); err != nil && ctx.Err() == nil {
 				s.complain(ration, address.String(), err)
 			}
 			p.abandon() // its place is that of others now, whatever its time-wait is

@@ -117,7 +117,7 @@ func TestRpingsPlaceOfWhoLeft(t *testing.T) {
 		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
 	})
 	before := server.Dev.Resources(0).Total
-	for n := range 2 * maxOfHost {
+	for n := range 2 * maxOfAddress {
 		client.connect(ctx, t, at).Destroy()
 		end := time.Now().Add(timeout.Scaled(20 * time.Second))
 		for server.Dev.Resources(0).Total != before {
@@ -127,7 +127,7 @@ func TestRpingsPlaceOfWhoLeft(t *testing.T) {
 			time.Sleep(100 * time.Microsecond) // as above
 		}
 	}
-	if n := server.Manager.Usage().Connections; n < 2*maxOfHost {
+	if n := server.Manager.Usage().Connections; n < 2*maxOfAddress {
 		t.Errorf("%d connections wait, so this proves nothing", n)
 	}
 	if s := logged(); strings.Contains(s, "refused") {

@@ -3,10 +3,14 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/engine/cm"
+	"xroce/roce"
 )
 
 // What a sender without a token says until it is admitted: that it has ten bytes.
@@ -167,6 +171,31 @@ func TestWhoGivesWay(t *testing.T) {
 		}
 		if got := newServer(nil, nil, config, c.once).lobby.Slow; got != c.want {
 			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// TestServeOnceLosesItsClient: a server that is there for one client loses it while its disk brings
+// a file there. That file is received, and the client may have had more, so this is no success, as
+// it is none a moment later (TestServeOnceIsCutOff). Where the client hangs up, it is one.
+func TestServeOnceLosesItsClient(t *testing.T) {
+	b, _ := simBench(t)
+	station := b.station(t, "xr1")
+	for _, c := range []struct {
+		why  error
+		code int
+	}{
+		{&roce.WorkError{Status: roce.StatusRetryExcErr}, exitFailure},
+		{cm.ErrHungUp, exitOK},
+	} {
+		a := newApp(io.Discard, io.Discard)
+		a.logger = slog.New(slog.DiscardHandler)
+		s := newServer(a, station, transfer.ReceiveConfig{}, true)
+		// As transfer.Receive does when the verdict cannot be said.
+		s.ended("192.0.2.2", transfer.Result{Path: "x", Size: 10},
+			fmt.Errorf("x is received, and its sender was not told: %w", c.why))
+		if code := exitCode(t.Context(), s.err, true); code != c.code || s.files != 1 {
+			t.Errorf("%v: code %d, %d files", c.why, code, s.files)
 		}
 	}
 }

@@ -180,6 +180,12 @@ func (s *server) receive(
 		told = err != nil
 		s.ended(from, result, err)
 	}
+	config.Unread = func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.complain(slog.LevelWarn, "what there is of a file is of no use, and all of it is sent",
+			"from", from, "error", plain.Brief(err.Error()))
+	}
 	config.Given = func(result transfer.Result, err error) {
 		told = err != nil
 		s.given(from, result, err)
@@ -203,13 +209,18 @@ func (s *server) receive(
 // server was told to end, waited no longer, lost it or its own device, may have had more, so this
 // is a failure of once. The caller holds mu.
 func (s *server) left(from string, err error, interrupted bool) {
-	if s.once && (interrupted || errors.Is(err, peer.ErrSilence) || unanswered(err) ||
-		s.station.Err() != nil) {
+	if s.once && (interrupted || s.lost(err)) {
 		s.failed(from, err, true)
 		return
 	}
 	s.complain(slog.LevelWarn, "the connection ended between files", "from", from, "error",
 		plain.Brief(err.Error()))
+}
+
+// lost reports whether a connection ended with an error because its client is silent or gone, or
+// our device is.
+func (s *server) lost(err error) bool {
+	return errors.Is(err, peer.ErrSilence) || unanswered(err) || s.station.Err() != nil
 }
 
 // ended tells what came of a file.
@@ -226,6 +237,9 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 	default:
 		s.complain(slog.LevelWarn, "file received, and its sender may not know", "from", from,
 			"error", plain.Brief(err.Error()))
+		if s.once && s.lost(err) { // as of left
+			s.failed(from, err, true)
+		}
 	}
 	s.files++
 	s.bytes += result.Size

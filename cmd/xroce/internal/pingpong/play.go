@@ -218,8 +218,8 @@ func (g *game) received(wc *roce.Completion, place int) error {
 }
 
 // surplus says that the peer has sent more than it may: one message too many for each queue pair
-// when it has another -n. Who takes none of ours, and goes on sending, would keep us for ever. Where
-// sends are complete without the peer, as those of datagrams are, the game is over by then.
+// when it has another -n. Who takes none of ours, and goes on sending, would keep us for ever.
+// Where sends are complete without the peer, as those of datagrams are, the game is over by then.
 func (g *game) surplus() error {
 	if g.Kind == UD || g.rcnt <= g.Iters+len(g.players) {
 		return nil

@@ -23,8 +23,8 @@ const quiet = time.Second
 // errOthers is why a client is let go that gave way.
 var errOthers = errors.New("others came, and it said nothing or is of a host with several places")
 
-// places are those of a server's clients. Who says nothing gives way when all are taken, and so does
-// one of a host that has several. They are safe for concurrent use.
+// places are those of a server's clients. Who says nothing gives way when all are taken, and so
+// does one of a host that has several. They are safe for concurrent use.
 type places struct {
 	now func() time.Time // for tests, may be nil
 
@@ -68,8 +68,8 @@ func (p *places) free(addr netip.Addr) bool {
 	return ok
 }
 
-// placeOf says whether there is a place for an address, and who gives way for it. Who gave way holds
-// memory until it notices, so of those there are no more than places. The caller holds mu.
+// placeOf says whether there is a place for an address, and who gives way for it. Who gave way
+// holds memory until it notices, so of those there are no more than places. The caller holds mu.
 func (p *places) placeOf(addr netip.Addr) (leaves int, ok bool) {
 	now := p.time()
 	limits := crowd.Limits{Places: MaxPingers, Each: maxOfAddress}

@@ -72,11 +72,14 @@ func (c *control) digestOf(
 	if c.hashes != nil {
 		c.hashes()
 	}
-	err := digestOf(func() error {
-		return cmp.Or(context.Cause(ctx), lost(c.Conn.Err()))
-	}, from, size, digest)
+	err := digestOf(func() error { return c.over(ctx) }, from, size, digest)
 	c.compared += c.now().Sub(began)
 	return err
+}
+
+// over is why there is nobody to talk to any more, nil as long as there is.
+func (c *control) over(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), lost(c.Conn.Err()))
 }
 
 // send says something, and does not wait until the other end has heard it.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,4 +243,31 @@ func TestPartGivesWayToWhoCame(t *testing.T) {
 		t.Errorf("%v: %v, %d files, %d are kept", err, statErr, s.files, len(s.kept))
 	}
 	must(t, other.part.close())
+}
+
+// TestPartsOfAnotherDevice: parts on another file system below the same directory make no room on
+// this one, and stay.
+func TestPartsOfAnotherDevice(t *testing.T) {
+	const elsewhere = 1
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour})
+	s.free = func(*os.File) (int64, error) { return 1 << 20, nil }
+	leaveParts(t, s, hostOf("192.0.2.1"), "a", "b", "c")
+	for _, r := range s.kept {
+		r.dev = elsewhere
+	}
+	leaveParts(t, s, hostOf("192.0.2.2"), "d")
+	here := s.kept[3]
+	s.free = func(*os.File) (int64, error) {
+		if _, err := os.Stat(filepath.Join(dir, here.name)); err == nil {
+			return 0, nil
+		}
+		return here.takes, nil
+	}
+	p, err := s.create(t.Context(), &message{Path: "x", Name: "n", Size: 10}, hostOf("192.0.2.3"))
+	must(t, err)
+	must(t, p.close())
+	onlyParts(t, dir, 3)
+	if len(s.kept) != 3 || slices.Contains(s.kept, here) {
+		t.Errorf("%d parts are kept of 3 that are elsewhere", len(s.kept))
+	}
 }

@@ -47,7 +47,8 @@ type partial struct {
 	ctx       context.Context // of the connection that it comes by
 	broken    error           // the first of writing it: what there is of it may be gone
 	room      *holding
-	mode      fs.FileMode // of the file when it is whole
+	mode      fs.FileMode // that was asked for of the file when it is whole
+	settled   fs.FileMode // what the kernel leaves of it
 	ledger
 }
 
@@ -102,6 +103,10 @@ func (p *partial) begin() (err error) {
 			err = fmt.Errorf("create %s: %w", p.path, err)
 		}
 	}()
+	// When the file is whole is not the time to find out that there are no inodes for that.
+	if p.settled, err = p.allowed(); err != nil {
+		return fmt.Errorf("find its mode: %w", err)
+	}
 	if name := p.lasting; name != "" {
 		before := p.store.resume(name, p.room)
 		p.file, err = p.reopen(name)
@@ -306,11 +311,7 @@ func (p *partial) commit() error {
 // settle gives a file that is whole the mode that it would have had from the beginning. There are
 // file systems that give all files the same, as vfat, or whose servers do not know how.
 func (p *partial) settle() error {
-	mode, err := p.allowed()
-	if err != nil {
-		return p.fault("find the mode of", err)
-	}
-	err = p.store.chmod(p.file, mode)
+	err := p.store.chmod(p.file, p.settled)
 	for _, never := range []error{unix.EPERM, unix.ENOTSUP, unix.ENOSYS} {
 		if errors.Is(err, never) {
 			return nil
@@ -329,7 +330,11 @@ func (p *partial) allowed() (fs.FileMode, error) {
 		return 0, err
 	}
 	var st unix.Stat_t
-	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd), unix.Unlinkat(int(p.dir.Fd()), name, 0))
+	removeErr := unix.Unlinkat(int(p.dir.Fd()), name, 0)
+	if removeErr == unix.ENOENT { // by who clears: nobody has locked it
+		removeErr = nil
+	}
+	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd), removeErr)
 	return fs.FileMode(st.Mode).Perm(), err
 }
 

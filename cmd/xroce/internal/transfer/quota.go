@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -105,10 +106,14 @@ func (s *Store) makeRoom(w *want) error {
 	for {
 		ahead := s.ahead(w)
 		err := s.fits(w, gain{}.minus(ahead))
-		if err == nil || len(s.kept) == 0 || s.fits(w, s.reclaimable(w.dev).minus(ahead)) != nil {
+		if err == nil || s.fits(w, s.reclaimable(w.dev).minus(ahead)) != nil {
 			return err
 		}
-		gone := s.drop(s.givesWay())
+		i := s.givesWay(func(r *remnant) bool { return helps(err, r.space(w.dev)) })
+		if i < 0 { // what there is to gain is being removed
+			return err
+		}
+		gone := s.drop(i)
 		s.mu.Unlock()
 		s.remove(gone)
 		s.look(w)
@@ -204,6 +209,10 @@ func (s *Store) fits(w *want, more gain) error {
 	}
 	return nil
 }
+
+// helps reports whether getting so many bytes of space back is of use where there is no room
+// because of err: fits looks at space last, so there is enough of all else when that is short.
+func helps(err error, space int64) bool { return space > 0 || !errors.Is(err, unix.ENOSPC) }
 
 // wrote counts bytes of a promise that are in a file on a device, or not any more where it is
 // negative.

@@ -113,6 +113,8 @@ func (p *partial) recognize() bool {
 // instead begins a file that looks like one that was sent before, and is another one. Where no file
 // may be replaced it is refused, before anything was sent of it.
 func (p *partial) instead() error {
+	// Who sends something else knows that it is there, and does not have us read it again.
+	p.store.heard(p.lasting)
 	if !p.store.Overwrite {
 		return refusal{p.store.errExists(p.path)}
 	}
@@ -127,6 +129,5 @@ func (p *partial) instead() error {
 		return refusal{err}
 	}
 	p.ledger = newLedger(p.file)
-	p.store.heard(p.lasting) // what comes next is not the same: there will be a part of this one
 	return other.Close()
 }

@@ -28,6 +28,10 @@ type ReceiveConfig struct {
 	// one that was told of before.
 	Ended func(Result, error)
 
+	// Unread, if not nil, is told why what there was of a file could not be read: all of it is to
+	// come again.
+	Unread func(error)
+
 	// Given, if not nil, is told what came of each file that a client asked for.
 	Given func(Result, error)
 
@@ -252,15 +256,18 @@ func (r *receiver) agree(ctx context.Context, part *partial) error {
 	if part.held == 0 {
 		return nil
 	}
-	err := r.From.Guest.recess(func() error { return part.recall(ctx, r.control) })
-	if err != nil {
-		return err
+	unread := r.From.Guest.recess(func() error { return part.recall(ctx, r.control) })
+	if unread != nil && r.over(ctx) != nil {
+		return unread
+	}
+	if unread != nil && r.Unread != nil {
+		r.Unread(unread)
 	}
 	m, err := r.receive(ctx, r.control.patience.forWork(part.held))
 	if err != nil {
 		return err
 	}
-	if m.SHA256 != part.sum() {
+	if unread != nil || m.SHA256 != part.sum() {
 		// It may wait for room.
 		if err := r.From.Guest.recess(part.restart); err != nil {
 			return err

@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,4 +129,34 @@ func TestRecessOfNobody(t *testing.T) {
 	if err := (*Guest)(nil).recess(func() error { return want }); err != want {
 		t.Error(err)
 	}
+}
+
+// TestReadingOverAndOver: who asks again and again for a file that is there, and says each time
+// that his is another one, does not have it read for him as often as he likes.
+func TestReadingOverAndOver(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	r.serve(t, StoreConfig{Keep: 24 * time.Hour})
+	info, err := os.Stat(r.file)
+	must(t, err)
+	m := message{
+		Path: "x", Name: "x", Size: 10, Mode: uint32(info.Mode().Perm()),
+		MTime: info.ModTime().UnixNano(),
+	}
+	p, err := r.store.create(t.Context(), &m, Sender{}) // and its sender has not heard
+	must(t, err)
+	must(t, errors.Join(p.add([]byte("0123456789")), p.commit(), p.close()))
+	reads := 0
+	stop := r.listen(t.Context(), ReceiveConfig{hashes: func() { reads++ }})
+	c := r.client()
+	for range 3 {
+		_, err := c.Send(t.Context(), SendConfig{File: r.file, Path: "x"})
+		if err == nil || !strings.Contains(err.Error(), fs.ErrExist.Error()) {
+			t.Errorf("another file of its name: %v", err)
+		}
+	}
+	if reads != 1 {
+		t.Errorf("it was read %d times", reads)
+	}
+	c.Close()
+	stop()
 }

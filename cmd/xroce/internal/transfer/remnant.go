@@ -181,7 +181,7 @@ func (p *partial) remnant() *remnant {
 func (s *Store) remain(r *remnant) (gone *remnant) {
 	s.kept = append(s.kept, r)
 	if len(s.kept) > maxKept {
-		gone = s.drop(s.givesWay())
+		gone = s.drop(s.givesWay(func(*remnant) bool { return true }))
 	}
 	return gone
 }
@@ -239,11 +239,10 @@ func mayOpenLater(err error) bool {
 	return false
 }
 
-// givesWay is which of those that are kept, of which there are some, makes room: the oldest of the
-// host that has most of them, so that who leaves many parts drives out his own. The caller holds
-// mu.
-func (s *Store) givesWay() int {
-	return crowd.GivesWay(s.kept, func(r *remnant) (netip.Prefix, bool) { return r.from, true })
+// givesWay is which of those that are kept, and may, makes room: the oldest of the host that has
+// most of them, so that who leaves many parts drives out his own; -1 for none. The caller holds mu.
+func (s *Store) givesWay(may func(*remnant) bool) int {
+	return crowd.GivesWay(s.kept, func(r *remnant) (netip.Prefix, bool) { return r.from, may(r) })
 }
 
 // drop takes one out of those that are kept, for the caller to remove when he holds mu no longer:

@@ -101,3 +101,33 @@ func TestProgressOfTheRest(t *testing.T) {
 			result.Resumed)
 	}
 }
+
+// TestPartCannotBeRead: what there is of a file cannot be read any more, as of a failing disk: it
+// ends early here. All of it is sent, the server is told why, and the connection lives.
+func TestPartCannotBeRead(t *testing.T) {
+	r := newRig(t, 2*Slots*ChunkSize, sim.Faults{})
+	r.serve(t, StoreConfig{Keep: time.Hour})
+	r.half(t, ReceiveConfig{})
+	var told error
+	stop := r.listen(t.Context(), ReceiveConfig{
+		Unread: func(err error) { told = err },
+		hashes: func() {
+			parts, _ := filepath.Glob(filepath.Join(r.dir, partPrefix+"*"))
+			for _, name := range parts {
+				must(t, os.Truncate(name, 1))
+			}
+		},
+	})
+	c := r.client()
+	c.Retry = 0
+	for _, name := range []string{"x", "y"} {
+		result, err := c.Send(t.Context(), SendConfig{File: r.file, Path: name})
+		if err != nil || result.Resumed != 0 {
+			t.Errorf("%s: %+v, %v", name, result, err)
+		}
+	}
+	c.Close()
+	if err := errors.Join(stop()...); err != nil || told == nil {
+		t.Errorf("it was told %v, and ended with %v", told, err)
+	}
+}

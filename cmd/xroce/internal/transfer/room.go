@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -95,14 +96,28 @@ func (s *Store) hurry(w *want) bool {
 	}
 	slices.SortStableFunc(slow, func(a, b *holding) int { return cmp.Compare(b.total, a.total) })
 	for _, h := range slow {
-		if s.fits(w, room.minus(ahead)) == nil {
+		err, more := s.fits(w, room.minus(ahead)), h.at(w.dev, h.dev)
+		if err == nil {
 			break
 		}
-		if h.guest.giveWay() {
-			room = room.plus(h.at(w.dev, h.dev))
+		if helps(err, more.free) && h.guest.giveWay() {
+			room = room.plus(more)
+			s.letOthersFirst(h.guest.source)
 		}
 	}
 	return true
+}
+
+// letOthersFirst puts those of a host that wait for room behind all others: what one connection of
+// it had for nothing is not for the next one. The caller holds mu.
+func (s *Store) letOthersFirst(host netip.Prefix) {
+	rank := func(w *want) int {
+		if w.has != nil && w.has.guest != nil && w.has.guest.source == host {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(s.wants, func(a, b *want) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
 // wake has those look again who wait for room. The caller holds mu.

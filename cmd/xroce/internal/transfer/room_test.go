@@ -289,3 +289,71 @@ func TestRoomOfAnotherDevice(t *testing.T) {
 		t.Errorf("nothing is coming, and missing: %v", s.missing)
 	}
 }
+
+// TestSlowOnAnotherDevice: who is slow on one file system is not hung up on for room on another
+// one, which it cannot give.
+func TestSlowOnAnotherDevice(t *testing.T) {
+	const elsewhere = 1
+	s := newShort(t, StoreConfig{})
+	there, err := s.ask(t.Context(), "192.0.2.1", "there", 60)
+	must(t, err)
+	s.missing.add(there.part.room.dev, -60)
+	s.missing.add(elsewhere, 60)
+	there.part.room.dev = elsewhere
+	here, err := s.ask(t.Context(), "192.0.2.2", "here", 50)
+	must(t, err)
+	s.now = s.now.Add(2 * slowGrace)
+	other, err := s.ask(t.Context(), "192.0.2.3", "other", 90)
+	must(t, err)
+	must(t, errors.Join(<-here.left, other.part.close()))
+	if there.why != nil {
+		t.Fatalf("who is on another file system was hung up on: %v", there.why)
+	}
+	must(t, there.part.close())
+}
+
+// TestRoomIsNotHandedOn: one host has a connection that holds all the room that there is, and sends
+// nothing, and another one that waits for it. What the first gives back is for another host that
+// waits, too.
+func TestRoomIsNotHandedOn(t *testing.T) {
+	s := newShort(t, StoreConfig{})
+	type answer struct {
+		*tenant
+		err error
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waits := func(host, name string, size int64, line int) <-chan answer {
+		got := make(chan answer, 1)
+		go func() {
+			g, err := s.ask(ctx, host, name, size)
+			got <- answer{g, err}
+		}()
+		for n := 0; n < line; runtime.Gosched() {
+			s.mu.Lock()
+			n = len(s.wants)
+			s.mu.Unlock()
+		}
+		return got
+	}
+	holder, err := s.ask(t.Context(), "192.0.2.1", "all", 100)
+	must(t, err)
+	again := waits("192.0.2.1", "all again", 100, 1)
+	honest := waits("192.0.2.2", "tenth", 10, 2)
+	s.lobby.mu.Lock()
+	s.now = s.now.Add(2 * slowGrace)
+	for _, g := range s.lobby.admitted {
+		if g != holder.Guest { // who waits gets no older (receiver.put)
+			g.since, g.pace.begun = s.now, s.now
+		}
+	}
+	s.lobby.mu.Unlock()
+	must(t, <-holder.left)
+	h := <-honest
+	must(t, h.err)
+	cancel()
+	if a := <-again; a.err == nil {
+		t.Error("the host has all of it again")
+	}
+	must(t, h.part.close())
+}

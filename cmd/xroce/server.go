@@ -183,8 +183,8 @@ func (s *server) receive(
 	config.Unread = func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.complain(slog.LevelWarn, "what there is of a file is of no use, and all of it is sent",
-			"from", from, "error", plain.Brief(err.Error()))
+		s.complain(slog.LevelWarn, "what there is of a file cannot be read", "from", from, "error",
+			plain.Brief(err.Error()))
 	}
 	config.Given = func(result transfer.Result, err error) {
 		told = err != nil

@@ -28,8 +28,8 @@ type ReceiveConfig struct {
 	// one that was told of before.
 	Ended func(Result, error)
 
-	// Unread, if not nil, is told why what there was of a file could not be read: all of it is to
-	// come again.
+	// Unread, if not nil, is told why what there was of a file could not be read. All of it is to
+	// come again, where it may.
 	Unread func(error)
 
 	// Given, if not nil, is told what came of each file that a client asked for.

@@ -102,14 +102,13 @@ func (s *Store) hurry(w *want) bool {
 		}
 		if helps(err, more.free) && h.guest.giveWay() {
 			room = room.plus(more)
-			s.letOthersFirst(h.guest.source)
 		}
 	}
 	return true
 }
 
 // letOthersFirst puts those of a host that wait for room behind all others: what one connection of
-// it had for nothing is not for the next one. The caller holds mu.
+// it gives back is not for the next one. The caller holds mu.
 func (s *Store) letOthersFirst(host netip.Prefix) {
 	rank := func(w *want) int {
 		if w.has != nil && w.has.guest != nil && w.has.guest.source == host {
@@ -138,6 +137,9 @@ func (s *Store) hold(h *holding) {
 func (s *Store) letGo(h *holding) {
 	if h != nil {
 		s.coming = slices.DeleteFunc(s.coming, func(o *holding) bool { return o == h })
+		if h.guest.standing() == departed { // it held that for nothing
+			s.letOthersFirst(h.guest.source)
+		}
 	}
 	s.wake()
 }

@@ -316,6 +316,20 @@ func TestSlowOnAnotherDevice(t *testing.T) {
 // nothing, and another one that waits for it. What the first gives back is for another host that
 // waits, too.
 func TestRoomIsNotHandedOn(t *testing.T) {
+	for name, ends := range map[string]func(*tenant){
+		"it is slow for who waits": func(*tenant) {},
+		// As when another connection is admitted in its place (Lobby.Admit).
+		"it gives way at the door": func(h *tenant) {
+			h.lobby.giveWay(func(g *Guest) bool { return g == h.Guest })
+		},
+	} {
+		t.Run(name, func(t *testing.T) { roomIsNotHandedOn(t, ends) })
+	}
+}
+
+// roomIsNotHandedOn has the holder end, with the lobby locked.
+func roomIsNotHandedOn(t *testing.T, ends func(*tenant)) {
+	t.Helper()
 	s := newShort(t, StoreConfig{})
 	type answer struct {
 		*tenant
@@ -347,6 +361,7 @@ func TestRoomIsNotHandedOn(t *testing.T) {
 			g.since, g.pace.begun = s.now, s.now
 		}
 	}
+	ends(holder)
 	s.lobby.mu.Unlock()
 	must(t, <-holder.left)
 	h := <-honest

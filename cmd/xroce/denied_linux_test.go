@@ -45,18 +45,25 @@ func denied(t *testing.T) (d denial) {
 	return d
 }
 
+// deniedBench has a server, of a directory, and nobody at the other end.
+func deniedBench(t *testing.T, flags ...string) (b bench, d denial, served string) {
+	t.Helper()
+	b, _ = simBench(t)
+	d, served = denied(t), t.TempDir()
+	server := b.start(t, append([]string{"serve", "-d", "xr1", "--insecure", "--dir", served},
+		flags...)...)
+	server.listenPort(t)
+	b.around = asNobody
+	return b, d, served
+}
+
 // TestDeniedFilesFail: a file that the user named, and may not read or write, is a failure, and not
 // something that this machine cannot do; nor is it said that capabilities would help.
 func TestDeniedFilesFail(t *testing.T) {
-	b, _ := simBench(t)
-	d := denied(t)
-	served := t.TempDir()
-	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", served, "--allow-read")
-	server.listenPort(t)
+	b, d, served := deniedBench(t, "--allow-read")
 	if err := os.WriteFile(filepath.Join(served, "there"), []byte("there"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.around = asNobody
 	for _, line := range []string{
 		"copy -d xr2 SECRET 192.0.2.1:",
 		"copy -d xr2 LOCKED/hidden 192.0.2.1:",
@@ -94,12 +101,7 @@ func TestDeniedFilesFail(t *testing.T) {
 // TestDeniedFileOfADirectory: what may be read of a directory is sent, and what may not is a
 // failure.
 func TestDeniedFileOfADirectory(t *testing.T) {
-	b, _ := simBench(t)
-	d := denied(t)
-	served := t.TempDir()
-	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", served)
-	server.listenPort(t)
-	b.around = asNobody
+	b, d, served := deniedBench(t)
 	i := b.run(t, "copy", "-d", "xr2", "-r", d.open, "192.0.2.1:all")
 	i.exited(t, exitFailure)
 	contains(t, i.stderr, "2 of 3 files were not copied", "secret was not copied",
@@ -110,12 +112,7 @@ func TestDeniedFileOfADirectory(t *testing.T) {
 // TestDeniedDirectoryOfSeveral: a directory that the user named and may not read is a failure, and
 // does not keep the rest back.
 func TestDeniedDirectoryOfSeveral(t *testing.T) {
-	b, _ := simBench(t)
-	d := denied(t)
-	served := t.TempDir()
-	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", served)
-	server.listenPort(t)
-	b.around = asNobody
+	b, d, served := deniedBench(t)
 	i := b.run(t, "copy", "-d", "xr2", "-r", d.locked, filepath.Join(d.open, "public"),
 		"192.0.2.1:")
 	i.exited(t, exitFailure)

@@ -11,9 +11,10 @@ type Limits struct{ Places, Each int }
 // he has his place for nothing.
 //
 // Who has his place for nothing gives way to anybody, or to his own where the address has as many
-// places as it may. Else one of a host that has several gives way to a host that has none, and in
-// the same way among the addresses of a host: as Host has it, on one link all may be one over IPv6.
-// Nobody else does: who is served stays, and he who comes is to try again later.
+// places as it may. Else one of a host that has more gives way to one that has less and will not
+// have more by it, and in the same way among the addresses of a host: as Host has it, on one link
+// all may be one over IPv6. Nobody else does: who is served stays, and he who comes is to try again
+// later.
 func Place[H any](
 	holders []H, l Limits, to netip.Addr, of func(H) (at netip.Addr, idle bool),
 ) (leaves int, ok bool) {
@@ -35,8 +36,7 @@ func Place[H any](
 		}
 		leaves = first(holders, of, func(at netip.Addr, _ bool) bool {
 			host := Host(at)
-			return hosts[Host(to)] == 0 && hosts[host] > 1 ||
-				host == Host(to) && addrs[to] == 0 && addrs[at] > 1
+			return hosts[host] > hosts[Host(to)]+1 || host == Host(to) && addrs[at] > addrs[to]+1
 		})
 	}
 	return leaves, leaves >= 0

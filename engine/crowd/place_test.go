@@ -49,6 +49,10 @@ func TestPlace(t *testing.T) {
 		{"baaA", 'c', 3}, // who has it for nothing comes before who is one of several
 		{"aabb", 'c', 0},
 		{"aabb", 'a', refused},
+		{"aaab", 'b', 0},
+		{"aabc", 'b', refused}, // nobody would have less than the other
+		{"aaaw", 'x', 0},       // who has come from there already keeps nobody out
+		{"aawx", 'y', refused},
 		{"abcd", 'w', refused},
 		{"abCd", 'w', 2},
 		{"aBcB", 'B', 1},

@@ -186,9 +186,14 @@ func TestServerBounds(t *testing.T) {
 }
 
 // visit has a client of a host enter, which says who it is if it greets, and returns it, nil for
-// one that is turned away, and what it is told when it has to give way.
+// one that is turned away, and what it is told when it has to give way. The clock of a server that
+// has none moves on from visit to visit.
 func visit(s *Server, from string, greets bool) (g *guest, told *error) {
 	told = new(error)
+	if s.now == nil {
+		begun := time.Now()
+		s.now = func() time.Time { begun = begun.Add(greetTime); return begun }
+	}
 	g = &guest{
 		addr: netip.MustParseAddr(from), hangUp: func(err error) { *told = err },
 	}
@@ -263,6 +268,28 @@ func TestWhoGivesWay(t *testing.T) {
 				t.Errorf("%s: client %d: %v", name, i, *told[i])
 			}
 		}
+	}
+}
+
+// TestWhoIsAboutToGreet: whose place somebody gets does not have that back before he could say who
+// he is; after a while he could have.
+func TestWhoIsAboutToGreet(t *testing.T) {
+	const a, b, c = "192.0.2.1", "192.0.2.2", "192.0.2.3"
+	begun, passed := time.Now(), time.Duration(0)
+	s := Server{now: func() time.Time { return begun.Add(passed) }}
+	for _, host := range []string{a, b, a, b} {
+		visit(&s, host, true)
+	}
+	third, told := visit(&s, c, false)
+	if third == nil {
+		t.Fatal("there is no room for a third host")
+	}
+	if again, _ := visit(&s, a, true); again != nil || *told != nil {
+		t.Errorf("who gave way has its place back: %v", *told)
+	}
+	passed = greetTime
+	if again, _ := visit(&s, a, true); again == nil || !errors.Is(*told, errOthers) {
+		t.Errorf("silence keeps a place: %v", *told)
 	}
 }
 

@@ -9,7 +9,7 @@
 //
 // A server is no amplifier: it answers datagrams that carry a secret which was told over TCP,
 // one datagram with one of the same size, and a bounded number of them for each of a bounded
-// number of clients. Who has not said who he is gives way to others, and so does one of several
-// clients of a host to one of another. What comes from the other end is checked; text of it is for
+// number of clients. Who has not said who he is gives way to others, and so does a client of a host
+// that has more than another. What comes from the other end is checked; text of it is for
 // cmd/xroce/internal/plain before it is printed.
 package pathcheck

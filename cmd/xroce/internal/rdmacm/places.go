@@ -21,10 +21,10 @@ const (
 const quiet = time.Second
 
 // errOthers is why a client is let go that gave way.
-var errOthers = errors.New("others came, and it said nothing or is of a host with several places")
+var errOthers = errors.New("others came, and it said nothing or is of a host with more places")
 
 // places are those of a server's clients. Who says nothing gives way when all are taken, and so
-// does one of a host that has several. They are safe for concurrent use.
+// does one of a host that has more than who comes. They are safe for concurrent use.
 type places struct {
 	now func() time.Time // for tests, may be nil
 

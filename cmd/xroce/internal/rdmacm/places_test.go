@@ -87,6 +87,22 @@ func TestOneAddressKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// TestTwoAddressesKeepNoLinkOut: neighbours on a link, whom one of them may have come before, get
+// places of those who have more than all of them.
+func TestTwoAddressesKeepNoLinkOut(t *testing.T) {
+	w := newWaitingRoom()
+	for _, from := range []string{"192.0.2.1", "192.0.2.2"} {
+		for range maxOfAddress {
+			w.comes(t, from)
+		}
+	}
+	for _, from := range []string{"fe80::1", "fe80::2", "fe80::3", "fe80::1"} {
+		if w.comes(t, from) == nil {
+			t.Errorf("%s is kept out", from)
+		}
+	}
+}
+
 // TestLeavingIsBounded: who gave way holds memory until it has noticed.
 func TestLeavingIsBounded(t *testing.T) {
 	w := newWaitingRoom()

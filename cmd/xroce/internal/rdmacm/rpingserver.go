@@ -48,6 +48,7 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	if err := s.pongs(ctx, p); err != nil {
 		return Result{}, err
 	}
+	s.Log.Info("client disconnected", "address", p.conn.RemoteAddr().String())
 	return Result{Connections: 1, Messages: p.rounds}, nil
 }
 
@@ -81,8 +82,9 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	defer running.Wait()
 	defer l.close()
 	var places places
+	news := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
 	refused := func(address netip.AddrPort) {
-		s.Log.Info("client refused", "address", address.String(),
+		s.inform(news, "client refused", "address", address.String(),
 			"clients", MaxPingers, "of one address", maxOfAddress)
 	}
 	next := func(ctx context.Context) (*cm.Request, error) {
@@ -110,7 +112,10 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 		running.Go(func() {
 			defer hangUp(nil)
 			defer p.seat.leave()
-			if err := s.pongs(attending, p); err != nil && ctx.Err() == nil {
+			switch err := s.pongs(attending, p); {
+			case err == nil:
+				s.inform(news, "client disconnected", "address", address.String())
+			case ctx.Err() == nil:
 				s.complain(ration, address.String(), err)
 			}
 			p.abandon() // its place is that of others now, whatever its time-wait is
@@ -118,7 +123,7 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	})
 }
 
-// How many lines are logged of clients that failed, in what time: anybody can be one.
+// How many lines are logged of clients, in what time: anybody can be one.
 const (
 	maxComplaints = 100
 	complaintSpan = time.Minute
@@ -138,6 +143,17 @@ func (s *Station) complain(r *plain.Ration, address string, err error) {
 	}
 	if ok {
 		s.Log.Warn("client failed", "address", address, "error", err)
+	}
+}
+
+// inform logs what happened with a client and is no failure.
+func (s *Station) inform(r *plain.Ration, what string, args ...any) {
+	ok, left := r.Spend(time.Now())
+	if left > 0 {
+		s.Log.Info("more clients came and went, without a line for each", "lines", left)
+	}
+	if ok {
+		s.Log.Info(what, args...)
 	}
 }
 
@@ -163,7 +179,6 @@ func (s *Station) pongs(ctx context.Context, p *pinger) error {
 	for {
 		source, err := p.begin(ctx)
 		if hungUp(err) {
-			s.Log.Info("client disconnected", "address", p.conn.RemoteAddr().String())
 			return nil // between two rounds, as it should
 		}
 		if err == nil {

@@ -22,14 +22,15 @@ import (
 func (m *Managed) Join(
 	ctx context.Context, qps []*engine.QP, s cm.Setup, more func() (*engine.QP, error),
 ) error {
-	if _, err := m.Keys(perftest.Endpoint{}); err != nil {
-		return err
-	}
-	connect := m.askAll
+	connect, between := m.askAll, func() {}
 	if !m.dial {
+		between = m.refuseWaiting
 		connect = func(ctx context.Context, qps []*engine.QP, s cm.Setup) error {
 			return m.acceptAll(ctx, qps, s, more)
 		}
+	}
+	if _, err := m.keys(perftest.Endpoint{}, between); err != nil {
+		return err
 	}
 	ctx, stop := m.whileThere(ctx)
 	defer stop()
@@ -41,6 +42,22 @@ func (m *Managed) Join(
 	}
 	_, err := m.Keys(perftest.Endpoint{})
 	return err
+}
+
+// refuseWaiting refuses who has asked a server so far. Its client asks when it has the server's
+// keys, so these are others: a second client of the client's host must not get a queue pair of the
+// test.
+func (m *Managed) refuseWaiting() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // so nobody is waited for
+	for range m.listener.Waiting() {
+		r, err := m.listener.Accept(now)
+		if err != nil {
+			return
+		}
+		// Who gave up need not be told.
+		_ = r.Reject(nil)
+	}
 }
 
 // whileThere returns a context that ends when the connection of the exchange does, with that as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -137,6 +138,51 @@ func (r *joiningRig) join(t *testing.T, ctx context.Context, n int) {
 	}
 	if got := len(r.devs[0].Resources(1 << 10).QPs); got != before+n {
 		t.Errorf("there are %d queue pairs more, not %d", got-before, n)
+	}
+}
+
+// TestOthersThatWaitAreRefused: another client of the client's host that has asked before the ends
+// connect the queue pairs of their test gets none of these.
+func TestOthersThatWaitAreRefused(t *testing.T) {
+	ctx, r := newJoiningRig(t)
+	refused := make(chan error, 1)
+	go func() {
+		_, err := NewManaged(ctx, r.devs[1], r.managers[1], joiningAt, netip.Addr{}, true, nil, nil)
+		refused <- err
+	}()
+	for r.server.listener.Waiting() == 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond) // its request is under way
+	}
+	r.server.refuseWaiting()
+	var rejected *cm.RejectedError
+	if err := <-refused; !errors.As(err, &rejected) {
+		t.Errorf("the other client: %v", err)
+	}
+	r.join(t, ctx, 3)
+	r.server.refuseWaiting() // nobody waits, and it does not either
+}
+
+// TestPartnerIsChecked: what is connected to another queue pair than the peer's is told.
+func TestPartnerIsChecked(t *testing.T) {
+	ctx, r := newJoiningRig(t)
+	ours, theirs := r.queuePairs(t, 0, 1), r.queuePairs(t, 1, 1)
+	var joined sync.WaitGroup
+	joined.Go(func() {
+		if err := r.server.acceptAll(ctx, ours, r.setups[0], nil); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := r.client.askAll(ctx, theirs, r.setups[1]); err != nil {
+		t.Error(err)
+	}
+	joined.Wait()
+	test := &run{via: r.server, plans: true, end: &end{flows: []flow{{qp: ours[0]}}}}
+	if err := test.checkPartner(0, theirs[0].QPN()); err != nil {
+		t.Error(err)
+	}
+	err := test.checkPartner(0, theirs[0].QPN()+1)
+	if err == nil || !strings.Contains(err.Error(), "another client there has asked") {
+		t.Errorf("another's number: %v", err)
 	}
 }
 

@@ -244,29 +244,41 @@ func (m *Managed) Connect(ctx context.Context, l Link) error {
 }
 
 // Keys implements Connector. Its message is binary, where that over TCP is text.
-func (m *Managed) Keys(local perftest.Endpoint) (remote perftest.Endpoint, err error) {
-	steps := []func() error{
-		func() error { return m.write(putKeys(local)) },
-		func() error {
-			b, err := m.read()
-			if err == nil {
-				remote, err = parseKeys(b, m.Group)
-			}
-			if err == nil && m.ManagedExchange && remote.GID.IsZero() {
-				err = perftest.ErrNoGID
-			}
-			return err
-		},
+func (m *Managed) Keys(local perftest.Endpoint) (perftest.Endpoint, error) {
+	return m.keys(local, func() {})
+}
+
+// keys is Keys of an end that does something between hearing the client's and telling its own.
+func (m *Managed) keys(
+	local perftest.Endpoint, between func(),
+) (remote perftest.Endpoint, err error) {
+	if m.dial {
+		err = m.write(putKeys(local))
 	}
-	if !m.dial {
-		steps[0], steps[1] = steps[1], steps[0]
+	if err == nil {
+		remote, err = m.hearKeys()
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return remote, fmt.Errorf("keys: %w", err)
-		}
+	if err == nil && !m.dial {
+		between()
+		err = m.write(putKeys(local))
+	}
+	if err != nil {
+		return remote, fmt.Errorf("keys: %w", err)
 	}
 	return remote, nil
+}
+
+// hearKeys waits for the peer's keys.
+func (m *Managed) hearKeys() (perftest.Endpoint, error) {
+	b, err := m.read()
+	if err != nil {
+		return perftest.Endpoint{}, err
+	}
+	remote, err := parseKeys(b, m.Group)
+	if err == nil && m.ManagedExchange && remote.GID.IsZero() {
+		err = perftest.ErrNoGID
+	}
+	return remote, err
 }
 
 // Done implements Connector: over rdma_cm no message says so.

@@ -207,10 +207,29 @@ func (r *run) allKeys(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if err := r.checkPartner(i, remote.QPN); err != nil {
+				return err
+			}
 			r.remote[i] = remote
 		}
 		return nil
 	})
+}
+
+// checkPartner looks whether the queue pair that rdma_cm has connected to one of the test is the
+// one that the peer tells of, where that is one of ours. Another client of the client's host may
+// have come between.
+func (r *run) checkPartner(i int, qpn uint32) error {
+	m, ok := r.via.(*Managed)
+	if !ok || !r.plans || len(m.conns) == 0 {
+		return nil
+	}
+	if got := r.flows[i].qp.Query().DestQPN; got != qpn {
+		return fmt.Errorf("QP %d of %d is connected to 0x%06x of %s, and not to 0x%06x: another "+
+			"client there has asked at the same time", i+1, len(r.flows), got,
+			m.talk.RemoteAddr().Addr(), qpn)
+	}
+	return nil
 }
 
 // barrier waits until the peer has come as far.

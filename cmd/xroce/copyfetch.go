@@ -29,7 +29,7 @@ func (a *app) fetch(ctx context.Context, f *copyFlags, to string) error {
 		Progress: line.Update, Held: line.From,
 	}
 	if to == standardStream {
-		c.To, c.Writer = "", a.stdout
+		c.To, c.Writer = "", &leavable{app: a, ctx: ctx, to: a.stdout}
 	}
 	result, err := client.Fetch(ctx, c)
 	line.Close()

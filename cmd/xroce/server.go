@@ -48,8 +48,9 @@ type server struct {
 	once    bool
 	places  chan struct{} // of connections, also those that are ending
 	parting transfer.Partings
+	results *results
 
-	mu    sync.Mutex // of what follows, and of stdout
+	mu    sync.Mutex // of what follows
 	done  bool       // the one connection of once has sent something, or was to
 	files int
 	bytes int64
@@ -61,7 +62,7 @@ type server struct {
 func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool) *server {
 	v := &server{
 		app: a, station: s, config: c, once: once, places: make(chan struct{}, 2*maxWaiting),
-		parting: transfer.Partings{PerSource: maxParting},
+		parting: transfer.Partings{PerSource: maxParting}, results: newResults(a),
 		lobby: transfer.Lobby{
 			Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
 		},
@@ -85,6 +86,7 @@ func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) erro
 	defer unbind()
 	serving, end := context.WithCancel(bound)
 	defer end()
+	go s.results.print()
 	var running sync.WaitGroup
 	for _, l := range listeners {
 		running.Go(func() { s.accept(serving, end, l, &running) })
@@ -94,13 +96,16 @@ func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) erro
 		l.Close()
 	}
 	s.tellLeft(s.complaints.Left())
-	if s.once && s.done {
-		return s.err
+	one := s.once && s.done
+	untold := s.results.end(bound, func() {
+		if !one && !s.json {
+			s.printf("%d files, %s received\n", s.files, progress.Bytes(s.bytes))
+		}
+	})
+	if one {
+		return cmp.Or(s.err, untold)
 	}
-	if !s.json {
-		s.printf("%d files, %s received\n", s.files, progress.Bytes(s.bytes))
-	}
-	return cmp.Or(s.station.Err(), context.Cause(bound))
+	return cmp.Or(s.station.Err(), untold, context.Cause(bound))
 }
 
 // accept takes connections of a listener until the context ends.
@@ -243,8 +248,9 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 	}
 	s.files++
 	s.bytes += result.Size
-	if err := s.printTransfer("received", from, result); err != nil {
-		s.err = err
+	if !s.results.add(from, result) {
+		s.complain(slog.LevelWarn, "nobody takes results, and one is not printed", "from", from,
+			"file", plain.Brief(result.Path))
 	}
 }
 

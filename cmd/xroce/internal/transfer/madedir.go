@@ -106,7 +106,11 @@ func (s *Store) makeOne(ctx context.Context, at *os.File, name, where string) er
 		s.forget(nil, 0, 0)
 		return nil
 	}
-	made, err := s.bringDir(at, name)
+	made := false
+	err := s.withRoom(deviceOf(at), func() (err error) {
+		made, err = s.bringDir(at, name)
+		return err
+	})
 	if !made {
 		s.forget(nil, 0, 0)
 	}

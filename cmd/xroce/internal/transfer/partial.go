@@ -103,10 +103,6 @@ func (p *partial) begin() (err error) {
 			err = fmt.Errorf("create %s: %w", p.path, err)
 		}
 	}()
-	// When the file is whole is not the time to find out that there are no inodes for that.
-	if p.settled, err = p.allowed(); err != nil {
-		return fmt.Errorf("find its mode: %w", err)
-	}
 	if name := p.lasting; name != "" {
 		before := p.store.resume(name, p.room)
 		p.file, err = p.reopen(name)
@@ -127,12 +123,21 @@ func (p *partial) begin() (err error) {
 		return err
 	}
 	p.unwritten = p.size - p.held
-	if p.file != nil {
-		return nil
-	}
-	err = p.make(p.lasting)
+	err = p.store.withRoom(p.room.dev, p.establish)
 	if err != nil {
 		p.store.forget(p.room, p.size, p.unwritten)
+	}
+	return err
+}
+
+// establish makes the file, if there is nothing of it from before, and what it will need beside it.
+func (p *partial) establish() (err error) {
+	// When the file is whole is not the time to find out that there are no inodes for that.
+	if p.settled, err = p.allowed(); err != nil {
+		return fmt.Errorf("find its mode: %w", err)
+	}
+	if p.file == nil {
+		err = p.make(p.lasting)
 	}
 	return err
 }

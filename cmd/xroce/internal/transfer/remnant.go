@@ -254,6 +254,32 @@ func (s *Store) drop(i int) *remnant {
 	return r
 }
 
+// withRoom does what takes a name or an inode on a device. Where there is none to be had, though
+// bytes are free for it, those that are kept there make room.
+func (s *Store) withRoom(dev uint64, do func() error) error {
+	for {
+		err := do()
+		full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+		if !full || !s.dropOne(dev) {
+			return err
+		}
+	}
+}
+
+// dropOne removes one of those that are kept on a device, and reports whether there was one.
+func (s *Store) dropOne(dev uint64) bool {
+	s.mu.Lock()
+	i := s.givesWay(func(r *remnant) bool { return r.dev == dev })
+	if i < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	gone := s.drop(i)
+	s.mu.Unlock()
+	s.remove(gone)
+	return true
+}
+
 // release gives back what is promised for something that is kept. The caller holds mu.
 func (s *Store) release(i int) {
 	s.files--

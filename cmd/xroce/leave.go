@@ -21,10 +21,11 @@ type leavable struct {
 
 // Write implements io.Writer.
 func (l *leavable) Write(b []byte) (int, error) {
-	l.copy = append(l.copy[:0], b...)
+	mine := append(l.copy[:0], b...)
+	l.copy = mine
 	written := make(chan int, 1)
 	err := l.leave(l.ctx, func() error {
-		n, err := l.to.Write(l.copy)
+		n, err := l.to.Write(mine)
 		written <- n
 		return err
 	})

@@ -12,8 +12,9 @@ type Limits struct{ Places, Each int }
 //
 // Who has his place for nothing gives way to anybody, or to his own where the address has as many
 // places as it may. Else one of a host that has more gives way to one that has less and will not
-// have more by it, and in the same way among the addresses of a host: as Host has it, on one link
-// all may be one over IPv6. Nobody else does: who is served stays, and he who comes is to try again
+// have more by it, and in the same way among the addresses of a host. As Host has it, on one link
+// all may be one over IPv6: for more than its first place an address gets none of another that will
+// have less than it. Nobody else gives way: who is served stays, and he who comes is to try again
 // later.
 func Place[H any](
 	holders []H, l Limits, to netip.Addr, of func(H) (at netip.Addr, idle bool),
@@ -35,8 +36,9 @@ func Place[H any](
 			break
 		}
 		leaves = first(holders, of, func(at netip.Addr, _ bool) bool {
-			host := Host(at)
-			return hosts[host] > hosts[Host(to)]+1 || host == Host(to) && addrs[at] > addrs[to]+1
+			host, fewer := Host(at), addrs[at] > addrs[to]+1
+			return hosts[host] > hosts[Host(to)]+1 && (fewer || addrs[to] == 0) ||
+				host == Host(to) && fewer
 		})
 	}
 	return leaves, leaves >= 0

@@ -53,6 +53,9 @@ func TestPlace(t *testing.T) {
 		{"aabc", 'b', refused}, // nobody would have less than the other
 		{"aaaw", 'x', 0},       // who has come from there already keeps nobody out
 		{"aawx", 'y', refused},
+		{"xyza", 'a', refused}, // not in place of the only one of an address
+		{"xxya", 'a', refused},
+		{"xxxa", 'a', 0},
 		{"abcd", 'w', refused},
 		{"abCd", 'w', 2},
 		{"aBcB", 'B', 1},

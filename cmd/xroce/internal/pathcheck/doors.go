@@ -81,7 +81,8 @@ func (o *door) attend() {
 	}
 }
 
-// knock tells those clients that are at an address that they came.
+// knock tells one of the clients that are at an address, and did not know, that it came: another
+// one there is still to come.
 func (o *door) knock(from netip.Addr) {
 	o.of.mu.Lock()
 	defer o.of.mu.Unlock()
@@ -91,6 +92,7 @@ func (o *door) knock(from netip.Addr) {
 		}
 		select {
 		case k.came <- struct{}{}:
+			return
 		default: // it knows
 		}
 	}

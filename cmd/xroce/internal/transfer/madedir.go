@@ -107,8 +107,9 @@ func (s *Store) makeOne(ctx context.Context, at *os.File, name, where string) er
 		return nil
 	}
 	made := false
-	err := s.withRoom(deviceOf(at), func() (err error) {
-		made, err = s.bringDir(at, name)
+	err := s.withRoom(deviceOf(at), func() error {
+		one, err := s.bringDir(at, name)
+		made = made || one
 		return err
 	})
 	if !made {
@@ -130,7 +131,7 @@ func (s *Store) bringDir(at *os.File, name string) (made bool, err error) {
 	if made = err == nil; !made && err != unix.EEXIST {
 		return false, err
 	}
-	if err := s.sync(at); err != nil && !errors.Is(err, unix.EINVAL) {
+	if err := bare(s.sync(at)); err != nil && !errors.Is(err, unix.EINVAL) {
 		// Who asks again must not find it, and take it for one that is on disk.
 		return made && unix.Unlinkat(int(at.Fd()), name, unix.AT_REMOVEDIR) != nil, err
 	}

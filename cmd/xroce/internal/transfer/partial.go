@@ -393,14 +393,19 @@ func closed(dir *os.File) error {
 // fault is an error about the final file, without the temporary name. No error stays
 // none.
 func (p *partial) fault(op string, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	if err == nil {
+	if err = bare(err); err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", op, p.path, err)
+}
+
+// bare is an error without the path that it is about: where the directory is, is not for peers.
+func bare(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
 }
 
 // A ledger writes what a peer put into memory, and keeps account of what it wrote. The

@@ -254,13 +254,17 @@ func (s *Store) drop(i int) *remnant {
 	return r
 }
 
+// maxDropped is how many of those that are kept are removed for a name or an inode. Each gives back
+// an inode and a block at least, so where so many do not help, more do not.
+const maxDropped = 2
+
 // withRoom does what takes a name or an inode on a device. Where there is none to be had, though
 // bytes are free for it, those that are kept there make room.
 func (s *Store) withRoom(dev uint64, do func() error) error {
-	for {
+	for dropped := 0; ; dropped++ {
 		err := do()
 		full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
-		if !full || !s.dropOne(dev) {
+		if !full || dropped == maxDropped || !s.dropOne(dev) {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,14 +16,15 @@ import (
 func TestMadeDirectoryIsOnDisk(t *testing.T) {
 	s, dir, _ := store(t, StoreConfig{MaxFiles: 1})
 	fails, synced := true, 0
-	s.sync = func(*os.File) error {
+	s.sync = func(f *os.File) error {
 		if synced++; fails {
-			return unix.EIO
+			return &fs.PathError{Op: "sync", Path: f.Name(), Err: unix.EIO}
 		}
 		return nil
 	}
 	for range 2 {
-		if err := s.makeDir(t.Context(), "new"); !errors.Is(err, unix.EIO) || s.files != 0 {
+		err := s.makeDir(t.Context(), "new")
+		if !errors.Is(err, unix.EIO) || strings.Contains(err.Error(), dir) || s.files != 0 {
 			t.Errorf("%v, and %d files count", err, s.files)
 		}
 	}
@@ -30,6 +32,20 @@ func TestMadeDirectoryIsOnDisk(t *testing.T) {
 	must(t, s.makeDir(t.Context(), "new"))
 	if got := snapshot(t, dir); synced != 3 || s.files != 1 || !strings.Contains(got, "new d") {
 		t.Errorf("synced %d times, %d files count: %s", synced, s.files, got)
+	}
+}
+
+// TestFewAreDroppedForAName: what is kept of files makes room where there is none for a name, but
+// not all of it where that does not help.
+func TestFewAreDroppedForAName(t *testing.T) {
+	s, _, _ := store(t, StoreConfig{Keep: time.Hour})
+	leaveParts(t, s, hostOf("192.0.2.1"), "a", "b", "c", "d")
+	s.sync = func(*os.File) error { return unix.ENOSPC }
+	if err := s.makeDir(t.Context(), "new"); !errors.Is(err, unix.ENOSPC) {
+		t.Error(err)
+	}
+	if n := len(s.kept); n != 4-maxDropped || s.files != n {
+		t.Errorf("%d parts are kept, %d files count", n, s.files)
 	}
 }
 

@@ -59,11 +59,3 @@ func TestLeaves(t *testing.T) {
 		}
 	}
 }
-
-// A stuckWriter tells of the first Write, which does not end.
-type stuckWriter chan struct{}
-
-func (w stuckWriter) Write([]byte) (int, error) {
-	close(w)
-	select {}
-}

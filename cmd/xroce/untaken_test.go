@@ -13,6 +13,14 @@ import (
 	"xroce/cmd/xroce/internal/transfer"
 )
 
+// A stuckWriter tells of the first Write, which does not end.
+type stuckWriter chan struct{}
+
+func (w stuckWriter) Write([]byte) (int, error) {
+	close(w)
+	select {}
+}
+
 // aFile makes a file.
 func aFile(t *testing.T, content []byte) (path string) {
 	t.Helper()

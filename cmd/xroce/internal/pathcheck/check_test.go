@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"xroce/engine"
 	"xroce/engine/sim"
-	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -404,14 +402,7 @@ func TestEchoIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer box.close()
-	to := engine.AddressVector{DGID: wire.GIDFromAddr(r.dev[1].Port().Addrs[0])}
-	if to.SGIDIndex, err = r.dev[0].SourceGID(to.DGID.Addr()); err != nil {
-		t.Fatal(err)
-	}
-	ah, err := box.handle(t.Context(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ah := r.toServer(t, box)
 	for _, size := range []int{datagramHead, datagramHead + 1, 1024} {
 		head := binary.BigEndian.AppendUint32(client.secret[:], uint32(size))
 		err := box.send(t.Context(), ah, client.server.QPN, client.server.QKey, head, size)

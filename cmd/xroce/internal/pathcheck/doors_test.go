@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"xroce/engine"
 	"xroce/engine/sim"
-	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -131,14 +129,7 @@ func TestReceiveEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stranger.close()
-	to := engine.AddressVector{DGID: wire.GIDFromAddr(r.dev[1].Port().Addrs[0])}
-	if to.SGIDIndex, err = r.dev[0].SourceGID(to.DGID.Addr()); err != nil {
-		t.Fatal(err)
-	}
-	ah, err := stranger.handle(t.Context(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ah := r.toServer(t, stranger)
 	for range 2 {
 		err := stranger.send(t.Context(), ah, box.qp.QPN(), qkey, nil, smallDatagram)
 		if err != nil {

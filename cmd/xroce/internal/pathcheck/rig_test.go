@@ -11,6 +11,8 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -105,6 +107,22 @@ func (r *rig) dial(t *testing.T) *Client {
 	t.Cleanup(c.Close)
 	c.patience = timeout.Scaled(10 * time.Second)
 	return c
+}
+
+// toServer is the way from a mailbox of the client's device to the server's.
+func (r *rig) toServer(t *testing.T, box *mailbox) *roce.AH {
+	t.Helper()
+	to := engine.AddressVector{DGID: wire.GIDFromAddr(r.dev[1].Port().Addrs[0])}
+	index, err := r.dev[0].SourceGID(to.DGID.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.SGIDIndex = index
+	ah, err := box.handle(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ah
 }
 
 // awaitEnd waits until the server is done with a client.

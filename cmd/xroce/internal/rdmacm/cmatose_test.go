@@ -144,18 +144,7 @@ func TestCmatoseServerSilent(t *testing.T) {
 	config := Cmatose{Addr: server.at(false, CmatosePort), Connections: 1}
 	over := make(chan struct{})
 	ended := server.begin(t, func() (Result, error) {
-		l, err := server.listen(config.Addr)
-		if err != nil {
-			return Result{}, err
-		}
-		defer l.close()
-		request, err := l.accept(ctx)
-		if err != nil {
-			return Result{}, err
-		}
-		_, err = server.newTalker(&config, func(s cm.Setup) (*cm.Conn, error) {
-			return request.Accept(ctx, s)
-		})
+		_, err := server.meetOne(ctx, config)
 		<-over
 		return Result{}, err
 	})
@@ -201,20 +190,9 @@ func TestCmatoseServerLeaves(t *testing.T) {
 		Addr: server.at(false, CmatosePort), Connections: 1, Count: 50, Size: 1000,
 	}
 	ended := server.begin(t, func() (Result, error) {
-		l, err := server.listen(config.Addr)
-		if err != nil {
-			return Result{}, err
-		}
-		defer l.close()
-		request, err := l.accept(ctx)
-		if err != nil {
-			return Result{}, err
-		}
 		one := config
 		one.Count = 1 // it has room for one
-		p, err := server.newTalker(&one, func(s cm.Setup) (*cm.Conn, error) {
-			return request.Accept(ctx, s)
-		})
+		p, err := server.meetOne(ctx, one)
 		if err != nil {
 			return Result{}, err
 		}
@@ -238,18 +216,23 @@ func TestCmatoseServerLeaves(t *testing.T) {
 	}
 }
 
-// serveFew is a server that sends one message instead of all and hangs up.
-func serveFew(ctx context.Context, p *party, c Cmatose) (Result, error) {
+// meetOne listens for a client, and connects to it.
+func (p *party) meetOne(ctx context.Context, c Cmatose) (*talker, error) {
 	l, err := p.listen(c.Addr)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	defer l.close()
 	request, err := l.accept(ctx)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	t, err := p.newTalker(&c, func(s cm.Setup) (*cm.Conn, error) { return request.Accept(ctx, s) })
+	return p.newTalker(&c, func(s cm.Setup) (*cm.Conn, error) { return request.Accept(ctx, s) })
+}
+
+// serveFew is a server that sends one message instead of all and hangs up.
+func serveFew(ctx context.Context, p *party, c Cmatose) (Result, error) {
+	t, err := p.meetOne(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
